@@ -96,6 +96,34 @@ TEST_CASE("each engine says which faults it plays") {
   CHECK(refusal(with(kRing, expect)).find("neither \"faults\" nor \"recovery\"") != std::string::npos);
 }
 
+TEST_CASE("ranks that an expectation names are there") {
+  const Json crash = Json::array({{{"kind", "rank_crash"}, {"rank", 1}}});
+  const auto dead = [](const Json& ranks) { return Json{{"expect", {{"dead", ranks}}}}; };
+  CHECK(why(crash, dead({1, 7})) == "accepted");
+  CHECK(why(crash, dead({1, 8})) == "/expect/dead/1: found rank 8, expected one below 8");
+  CHECK(why(crash, dead({1, 1})) == "/expect/dead/1: appears twice");
+  const Json spare = {{"recovery", {{"policy", "spare"}, {"spares", 2}}}};
+  Json with_spares = dead({1, 9});
+  with_spares.update(spare);
+  CHECK(why(crash, with_spares) == "accepted");
+  with_spares["expect"]["dead"] = {10};
+  CHECK(why(crash, with_spares) == "/expect/dead/0: found rank 10, expected one below 10 (with the spares)");
+  const Json late = Json::array({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 10}}});
+  const auto slowest = [&](int rank) { return why(late, {{"engine", "flow"}, {"expect", {{"slowest", rank}}}}); };
+  CHECK(slowest(7) == "accepted");
+  CHECK(slowest(8) == "/expect/slowest: found rank 8, expected one below 8");
+
+  // Of several numbers of ranks, each that the expectation is about.
+  Json pods = kPod;
+  pods["ranks"] = {4, 8};
+  const auto text = [&](const Json& expect) { return refusal(faulty(crash, {{"expect", expect}}), pods); };
+  CHECK(text({{"dead", {3}}}) == "accepted");
+  CHECK(text({{"dead", {4}}, {"ranks", 8}}) == "accepted");
+  CHECK(text({{"dead", {4}}})
+            .ends_with("/runs/0/expect/dead/0: found rank 4, expected one below 4; \"cluster\" and "
+                       "\"ranks\" beside it say which results it is about"));
+}
+
 TEST_CASE("every shipped fault scenario fits the schema, and its faults are written as they were read") {
   const JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
   std::set<std::string> kinds, policies;

@@ -98,6 +98,42 @@ TEST_CASE("what is wrong with looking for slow links is said") {
             .starts_with("/recovery/link_slow: engine \"flow\" plays no ranks that look for slow links"));
 }
 
+TEST_CASE("slow links are expected of ranks that are there, are enough, and are on several nodes") {
+  const auto why = [](const Json& expect, const Json& world = kFourLeaves, const Json& recovery = Json::object()) {
+    const std::string text = refusal(run_of(Json::array(), recovery, {{"expect", expect}}), world);
+    const std::size_t pointer = text.find(": /runs/0");
+    return pointer == std::string::npos ? text : text.substr(pointer + 9);
+  };
+  const auto pairs = [](const Json& all) { return Json{{"slow_links", all}}; };
+  CHECK(why(pairs({{1, 3}, {0, 2}})) == "accepted");
+  CHECK(why(pairs({{1, 2}, {4, 0}})) == "/expect/slow_links/1/0: found rank 4, expected one below 4");
+  const Json spare = {{"policy", "spare"}, {"spares", 1}};
+  CHECK(why(pairs({{1, 4}}), kFourLeaves, spare) == "accepted");
+  CHECK(why(pairs({{1, 5}}), kFourLeaves, spare) ==
+        "/expect/slow_links/0/1: found rank 5, expected one below 5 (with the spares)");
+  Json several = kFourLeaves;
+  several["ranks"] = {3, 4};
+  several.erase("placement");
+  const std::string text = why(pairs({{1, 3}}), several);
+  CHECK(text ==
+        "/expect/slow_links/0/1: found rank 3, expected one below 3; \"cluster\" and \"ranks\" beside it say "
+        "which results it is about");
+  // Fewer than three do not know what their links should reach.
+  Json two = kFourLeaves;
+  two["ranks"] = 2;
+  two["placement"] = {{"cards", {0, 68}}};
+  const std::string few = ": is about slow links, of which 2 ranks say nothing; expected 3 ranks at least";
+  CHECK(why(pairs({{0, 1}}), two) == "/expect/slow_links" + few);
+  CHECK(why(pairs(Json::array()), two) == "/expect/slow_links" + few);
+  CHECK(why({{"max_link_detection_us", 5}}, two) == "/expect/max_link_detection_us" + few);
+  CHECK(why(Json::object({{"completed", true}}), two) == "accepted");
+  Json shared = kFourLeaves;
+  shared["placement"] = {{"cards", {0, 1, 68, 136}}};
+  CHECK(why(pairs({{0, 2}}), shared) == "accepted");
+  CHECK(why(pairs({{1, 2}, {1, 0}}), shared) ==
+        "/expect/slow_links/1: found ranks 1 and 0 of one node, where no links are looked at; expected ranks of two");
+}
+
 TEST_CASE("a slow link is found, planned around at one operation, and the same seed is the same run") {
   const Json runs = run_of(Json::array({slow_after(4)}));
   const Json found = faults_of(runs);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "sim/scenario/description/scenario.hpp"
 #include "sim/scenario/judge/contest.hpp"
 #include "sim/scenario/judge/expectation.hpp"
 
@@ -20,6 +21,17 @@ struct Judgement {
   double excess = -kUnlimited;  // how far beyond the limit; of several rows the worst is reported
 };
 
+// The ranks that play a run on one of the scenario's clusters.
+struct RunRanks {
+  Engine engine{};
+  const Cluster& cluster;
+  std::span<const Card> cards;  // by rank, without spares
+  Rank spares = 0;
+  bool alone = true;  // the scenario has no other number of ranks, and no other cluster
+
+  Rank size() const { return Rank(cards.size()); }
+};
+
 struct Check {
   std::string_view key;  // in "expect"
   enum class About : std::uint8_t {
@@ -33,6 +45,9 @@ struct Check {
   // What is demanded, after the filters: "time_us <= 5".
   std::string (*demand)(const Expectation& e);
   Judgement (*judge)(const Expectation& e, const ResultRows& rows, std::size_t i);
+  // Before anything runs, of each world that it is about: throws json::InputError where it names ranks that are not
+  // there, or could never hold with these. May be null.
+  void (*match)(const Expectation& e, const RunRanks& ranks) = nullptr;
   // Before anything runs: throws json::InputError where the row could not be judged. May be null.
   void (*prepare)(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) = nullptr;
 };

@@ -1,5 +1,5 @@
 // "dead": the ranks of which all survivors have heard that they have failed, exactly.
-#include <algorithm>
+#include <set>
 
 #include "sim/scenario/judge/fault_result.hpp"
 
@@ -8,10 +8,14 @@ namespace {
 
 void read_dead(const json::Node& value, const ScenarioRun& run, Expectation& e) {
   demand_faults(value, run);
-  nlohmann::json ranks = nlohmann::json::array();
-  for (const json::Node& item : value.items(0, kRanksMax)) ranks.push_back(item.integer(0, kRanksMax - 1));
-  std::sort(ranks.begin(), ranks.end());
-  e.subject = json::format_value(ranks);
+  std::set<std::int64_t> seen;
+  for (const json::Node& item : value.items(0, kRanksMax))
+    if (!seen.insert(item.integer(0, kRanksMax - 1)).second) item.fail("appears twice");
+  e.subject = json::format_value(nlohmann::json(seen));
+}
+
+void match_dead(const Expectation& e, const RunRanks& ranks) {
+  for (const json::Node& item : e.where.items()) demand_rank(item, ranks);
 }
 
 Judgement judge_dead(const Expectation& e, const ResultRows& rows, std::size_t i) {
@@ -25,6 +29,7 @@ extern const Check dead_check{
     .key = "dead",
     .read = read_dead,
     .demand = [](const Expectation& e) { return fmt::format("reported dead are {}", e.subject); },
-    .judge = judge_dead};
+    .judge = judge_dead,
+    .match = match_dead};
 
 }  // namespace gccl::sim

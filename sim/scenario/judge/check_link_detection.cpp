@@ -13,6 +13,7 @@ extern const Check max_link_detection_check{
         },
     .demand = [](const Expectation& e) { return fmt::format("link_detection_us <= {:.6g}", e.limit); },
     .judge = [](const Expectation& e, const ResultRows& rows,
-                std::size_t i) { return judge_within(e, rows, i, "link_detection_us", "no link was found slow"); }};
+                std::size_t i) { return judge_within(e, rows, i, "link_detection_us", "no link was found slow"); },
+    .match = demand_reports};
 
 }  // namespace gccl::sim

@@ -23,6 +23,20 @@ void read_slow_links(const json::Node& value, const ScenarioRun& run, Expectatio
   e.subject = text(pairs);
 }
 
+// Real ranks are on one machine, whatever the cluster's nodes, and look at all of their links.
+void match_slow_links(const Expectation& e, const RunRanks& ranks) {
+  demand_reports(e, ranks);
+  for (const json::Node& item : e.where.items()) {
+    const auto ends = item.items();
+    for (const json::Node& end : ends) demand_rank(end, ranks);
+    const auto a = Rank(ends[0].integer(0, kRanksMax - 1)), b = Rank(ends[1].integer(0, kRanksMax - 1));
+    if (ranks.engine == Engine::protocol && a < ranks.size() && b < ranks.size() &&
+        ranks.cluster.node_of(ranks.cards[a]) == ranks.cluster.node_of(ranks.cards[b]))
+      item.fail(
+          fmt::format("found ranks {} and {} of one node, where no links are looked at; expected ranks of two", a, b));
+  }
+}
+
 Judgement judge_slow_links(const Expectation& e, const ResultRows& rows, std::size_t i) {
   Pairs found;
   for (const nlohmann::json& l : faults_of(rows, i).at("slow_links")) {
@@ -38,6 +52,7 @@ extern const Check slow_links_check{
     .key = "slow_links",
     .read = read_slow_links,
     .demand = [](const Expectation& e) { return fmt::format("slow links are {}", e.subject); },
-    .judge = judge_slow_links};
+    .judge = judge_slow_links,
+    .match = match_slow_links};
 
 }  // namespace gccl::sim

@@ -25,6 +25,7 @@ extern const Check slowest_check{
     .virtual_time = true,
     .read = read_slowest,
     .demand = [](const Expectation& e) { return fmt::format("the slowest is rank {}", e.limit); },
-    .judge = judge_slowest};
+    .judge = judge_slowest,
+    .match = [](const Expectation& e, const RunRanks& ranks) { demand_rank(e.where, ranks); }};
 
 }  // namespace gccl::sim

@@ -23,6 +23,22 @@ inline void demand_looks(const json::Node& value, const ScenarioRun& run) {
     value.fail("is about slow links, which nobody looks for; state \"link_slow\" in \"recovery\"");
 }
 
+// Spares have the numbers behind the ranks.
+inline void demand_rank(const json::Node& rank, const RunRanks& ranks) {
+  const Rank n = ranks.size() + ranks.spares, found = Rank(rank.integer(0, kRanksMax - 1));
+  if (found >= n)
+    rank.fail(fmt::format("found rank {}, expected one below {}{}{}", found, n,
+                          ranks.spares ? " (with the spares)" : "",
+                          ranks.alone ? "" : "; \"cluster\" and \"ranks\" beside it say which results it is about"));
+}
+
+// Fewer ranks than three do not know what their links should reach (docs/faults.md).
+inline void demand_reports(const Expectation& e, const RunRanks& ranks) {
+  if (ranks.size() < 3)
+    e.where.fail(fmt::format("is about slow links, of which {} say nothing; expected 3 ranks at least",
+                             json::format_ranks(ranks.size())));
+}
+
 inline const nlohmann::json& faults_of(const ResultRows& rows, std::size_t i) { return rows[i].json->at("faults"); }
 
 // The limit of a check on a time, in microseconds.

@@ -36,6 +36,7 @@ class Planner {
       check_stragglers(run, w);
       for (const Engine engine : run.engines) {
         check_faults(run, world(w), engine, real_);
+        check_expected_ranks(run, world(w), engine, campaign_.worlds.size() == 1);
         if (run.kind == ScenarioRun::Kind::collective)
           add_collective(run, run_index, w, engine);
         else

@@ -8,6 +8,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "sim/engine/link_names.hpp"
 #include "sim/protocol/ranks.hpp"
+#include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/plan/real.hpp"
 #include "sim/scenario/read/faults.hpp"
 
@@ -113,6 +114,15 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
           "faults", name(f.kind)));
     if (f.after) where.at("after").fail("engine \"flow\" knows times alone; take \"at_us\", or engine \"protocol\"");
   }
+}
+
+void check_expected_ranks(const ScenarioRun& run, const SimulatedWorld& world, Engine engine, bool alone) {
+  const RunRanks ranks{
+      .engine = engine, .cluster = *world.cluster, .cards = world.cards, .spares = run.recovery.spares, .alone = alone};
+  for (const Expectation& e : run.expectations)
+    if (e.check->match && (!e.cluster || *e.cluster == world.cluster_name) &&
+        (!e.engine || *e.engine == name(engine)) && (!e.ranks || *e.ranks == std::int64_t(world.ranks())))
+      e.check->match(e, ranks);
 }
 
 FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::uint64_t seed) {

@@ -11,6 +11,10 @@ namespace gccl::sim {
 void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine engine,
                   const std::optional<RealMeans>& real);
 
+// Throws json::InputError: an expectation that names ranks which are not there, or could never hold with those that
+// are. `alone`: the scenario has no other world.
+void check_expected_ranks(const ScenarioRun& run, const SimulatedWorld& world, Engine engine, bool alone);
+
 // The faults that happen with this seed.
 FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::uint64_t seed);
 
