@@ -17,7 +17,9 @@
 #include <system_error>
 
 #include "cli/launch/port.hpp"
+#include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "cli/real/rank_log.hpp"
 #include "cli/real/real.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "sim/fault/effects.hpp"
@@ -51,6 +53,7 @@ sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {
   Job job(workload, means);
   job.run();
   sim::Outcome out = job.verdict();
+  job.show_logs(!out.faults->differs.empty() || !out.faults->waits.empty());
   out.wall_s = double(now_ns() - began) * 1e-9;
   return out;
 }
@@ -114,6 +117,7 @@ Job::~Job() {
 // ---- Ranks ----
 
 void Job::start(Rank r) {
+  state_[r].log = rank_log();
   const pid_t pid = fork();
   if (pid < 0) fail_to("a process");
   if (pid == 0) live(r);
@@ -128,6 +132,7 @@ void Job::live(Rank r) const {
   for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int stream : {0, 1, 2}) dup2(null, stream);
+  if (state_[r].log) dup2(state_[r].log.get(), STDERR_FILENO);
   std::vector<std::string> ours;  // the scenario says it all
   for (char** v = environ; *v; ++v)
     if (std::strncmp(*v, "GCCL_", 5) == 0) ours.emplace_back(*v, std::strcspn(*v, "="));
@@ -176,7 +181,8 @@ void Job::live(Rank r) const {
   try {
     if (network_) network_->enter(r);
     rank_entry(program);
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
+    write_stderr(fmt::format("{}\n", e.what()));
   }
   _exit(1);
 }
@@ -196,9 +202,10 @@ void Job::look_for_ends() {
     RankState& s = state_[r];
     if (!s.alive) continue;
     s.alive = false;
-    if (!s.ended)
-      violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
-                                                : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
+    if (s.ended) continue;
+    s.amiss = true;
+    violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
+                                              : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
   }
 }
 
@@ -260,6 +267,7 @@ void Job::heed(const Report& report) {
       s.ended = Report::How(report.a);
       if (broken) {
         s.text = report.text;
+        s.amiss = true;
         violations_.push_back(fmt::format("rank {}: {}", report.rank, s.text));
       }
       break;
@@ -351,10 +359,12 @@ void Job::run() {
   while (!everybody([](const RankState& s) { return s.ready; })) {
     await(now_ns() + 10 * kNsPerMs);
     look_for_ends();
-    if (!violations_.empty()) throw std::runtime_error(fmt::format("engine \"real\": not started: {}", violations_[0]));
-    if (now_ns() > start_by)
-      throw std::runtime_error(
-          fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));
+    const bool late = now_ns() > start_by;
+    if (violations_.empty() && !late) continue;
+    show_logs(late);
+    throw std::runtime_error(
+        violations_.empty() ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
+                            : fmt::format("engine \"real\": not started: {}", violations_[0]));
   }
 
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of

@@ -32,6 +32,8 @@ struct RankState {
   std::map<Rank, Nanos> knew;          // of failures
   Nanos resumed = -1;                  // began to work in its epoch
   std::string text;                    // why it is broken
+  Fd log;                              // what it writes to standard error
+  bool amiss = false;                  // it ended, or went on, as no rank should
 };
 
 class Job {
@@ -45,6 +47,9 @@ class Job {
   void run();
   // In the words of the simulation: times are divided by the stretch, and begin with the first operation.
   sim::Outcome verdict() const;
+  // What ranks wrote to standard error, to that of this process: those that did not end as they should; where there is
+  // none, all if asked.
+  void show_logs(bool if_none_all) const;
 
  private:
   struct Times {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "libgccl/net/socket.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl::real {
@@ -23,15 +22,13 @@ struct LinkNews {
 // Of one line; nothing where it is about something else.
 std::optional<LinkNews> link_news(std::string_view line);
 
-// Standard error of this process, from now on.
+// Standard error of this process, which the coordinator keeps in memory (rank_log.hpp).
 class OwnLog {
  public:
-  OwnLog();
   // What was said since the last time.
   std::vector<LinkNews> take();
 
  private:
-  Fd memory_;
   std::size_t read_ = 0;
   std::string rest_;  // of a line
 };

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/output.hpp"
 #include "cli/real/job.hpp"
+#include "cli/real/rank_log.hpp"
 
 namespace gccl::real {
 namespace {
@@ -38,6 +40,9 @@ std::vector<std::string> differences(const sim::Outcome& there, const sim::Outco
   if (!slow.empty() || !slow_here.empty()) compare("planned around them", a.plans_changed > 0, b.plans_changed > 0);
   return all;
 }
+
+// Of the log of one rank that is shown, and of all together.
+constexpr std::size_t kLogBytes = 4096, kLogBytesOfAll = 32768;
 
 }  // namespace
 
@@ -139,6 +144,21 @@ sim::Outcome Job::verdict() const {
   f.carried_by = means_.carrier();
   f.differs = differences(simulated_, out, cards_, *workload_.cluster);
   return out;
+}
+
+// What other ranks say follows from how one ended.
+void Job::show_logs(bool if_none_all) const {
+  std::vector<std::pair<Rank, const RankState*>> shown;
+  for (const bool all : {false, true}) {
+    const auto look = [&](Rank r, const RankState& s) {
+      if (s.started && (all || s.amiss)) shown.emplace_back(r, &s);
+    };
+    if (all && !(shown.empty() && if_none_all)) break;
+    for (const auto& [r, s] : buried_) look(r, s);
+    for (Rank r = 0; r < machines(); ++r) look(r, state_[r]);
+  }
+  for (const auto& [r, s] : shown)
+    write_stderr(last_words(s->log, fmt::format("rank {}: ", r), std::min(kLogBytes, kLogBytesOfAll / shown.size())));
 }
 
 }  // namespace gccl::real

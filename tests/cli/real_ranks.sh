@@ -68,6 +68,33 @@ for run in "$work/cut.json" faults/corruption-connections faults/slow-link-avoid
     fail "$run: exit code $code, $(cat "$work/out")"
 done
 
+# The processes of a run that is started with GCCL_REAL_RANKS_TEST=$$: itself, a child for the point, four ranks.
+ours() { { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d/ -f3; }
+await_ranks() {
+  for _ in $(seq 600); do [ "$(ours | wc -l)" -ge 6 ] && break; sleep 0.05; done  # long, for sanitizers
+  [ "$(ours | wc -l)" -ge 6 ] || fail "the ranks of a long run do not start"
+  sleep 0.3
+}
+# A rank that ends as it should not is shown with what it had said, whether its log is looked at or not; the others, whose
+# logs say something, too, are not.
+for looks in '' ', "link_slow": 4'; do
+  scenario ended "$(run allreduce '' '"completed": true' "shrink\"$looks, \"wire\": \"connections" ', "compute_us": "300ms"')"
+  GCCL_REAL_RANKS_TEST=$$ "$gccl" run "$work/ended.json" --engine real --quiet >"$work/out" 2>"$work/said" &
+  job=$!
+  await_ranks
+  rank=$(pgrep -P "$(pgrep -P $job)" | head -n 1)
+  { seq 2000; echo "gccl error: these are its last words"; } >>"/proc/$rank/fd/2"
+  kill -ABRT "$rank"
+  code=0; wait $job || code=$?
+  [ $code != 0 ] || fail "a rank that ends by itself: exit code 0, $(cat "$work/out")"
+  grep -qE 'rank [0-3] was ended by signal 6' "$work/out" "$work/said" || fail "nobody has ended: $(cat "$work/out" "$work/said")"
+  grep -qx 'rank [0-3]: gccl error: these are its last words' "$work/said" || fail "its last words are lost: $(tail -n 20 "$work/said")"
+  others=$(grep -E '^rank [0-3]: ' "$work/said" | cut -d: -f1 | sort -u | wc -l)
+  [ "$others" = 1 ] || fail "others are shown that have nothing to do with it: $(tail -n 20 "$work/said")"
+  { grep -qE '^rank [0-3]: \([0-9]+ bytes before\)$' "$work/said" && [ "$(wc -l <"$work/said")" -lt 1500 ]; } ||
+    fail "more than the end of a log is shown: $(tail -n 20 "$work/said")"
+done
+
 # Interrupted, and killed: no process, no segment.
 scenario long "$(run allreduce "$crash" "$lived" shrink ', "compute_us": "10s"')"
 segments=$(ls /dev/shm)
@@ -75,14 +102,11 @@ for signal in INT KILL; do
   for transport in tcp shm; do
     GCCL_REAL_RANKS_TEST=$$ setsid "$gccl" run "$work/long.json" --engine real --transport $transport --quiet >/dev/null 2>&1 &
     job=$!
-    ours() { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null | wc -l; }
-    for _ in $(seq 600); do [ "$(ours)" -ge 6 ] && break; sleep 0.05; done  # long, for sanitizers
-    [ "$(ours)" -ge 6 ] || fail "the ranks of the long run do not start"
-    sleep 0.3
+    await_ranks
     kill -$signal $job
     wait $job || true
-    for _ in $(seq 100); do [ "$(ours)" = 0 ] && break; sleep 0.05; done
-    [ "$(ours)" = 0 ] || fail "processes are left after $signal"
+    for _ in $(seq 100); do [ -z "$(ours)" ] && break; sleep 0.05; done
+    [ -z "$(ours)" ] || fail "processes are left after $signal"
   done
 done
 # What other programs make there meanwhile they take away again.
