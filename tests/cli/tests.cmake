@@ -25,3 +25,5 @@ endforeach()
 # The timelines of scenarios on real ranks, held to the simulation of the same.
 add_test(NAME real_ranks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/real_ranks.sh $<TARGET_FILE:gccl_executable>)
 set_tests_properties(real_ranks PROPERTIES TIMEOUT 300)
+add_test(NAME real_slow_link COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/real_slow_link.sh $<TARGET_FILE:gccl_executable>)
+set_tests_properties(real_slow_link PROPERTIES RUN_SERIAL TRUE SKIP_RETURN_CODE 77 TIMEOUT 120)
