@@ -16,7 +16,7 @@ class ChangedCluster : public Cluster {
   Card cards() const override { return whole_.cards(); }
   Rank nodes() const override { return whole_.nodes(); }
   Rank node_of(Card c) const override { return whole_.node_of(c); }
-  const std::vector<Link>& links() const override { return links_; }
+  const Links& links() const override { return links_; }
   std::string link_name(LinkId l) const override { return whole_.link_name(l); }
   void route(Card from, Card to, std::vector<LinkId>& out) const override { whole_.route(from, to, out); }
   const CardCosts& costs(Card card) const override { return whole_.costs(card); }
@@ -31,7 +31,7 @@ class ChangedCluster : public Cluster {
 
  protected:
   const Cluster& whole_;
-  std::vector<Link> links_;
+  Links links_;
 };
 
 }  // namespace gccl

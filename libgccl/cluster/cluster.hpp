@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/cluster/links.hpp"
 #include "libgccl/cost/correction.hpp"
 #include "libgccl/cost/cost_model.hpp"
 #include "libgccl/schedule/layout.hpp"
@@ -17,18 +18,6 @@ struct TransportModel;  // transport_model.hpp
 using TransportModels = std::map<std::string, TransportModel, std::less<>>;
 
 using Card = std::uint32_t;
-using LinkId = std::uint32_t;
-
-// Where a link sits; reports group by it.
-enum class Tier : std::uint8_t { card, node, nic, leaf, spine, core, other };
-std::string_view name(Tier);
-
-// One direction of a cable, bus or port. 1 GB/s = 1 byte/ns.
-struct Link {
-  double bandwidth_GBps;
-  Nanos latency_ns;
-  Tier tier;
-};
 
 // Costs of a card itself.
 struct CardCosts {
@@ -47,7 +36,7 @@ class Cluster {
   virtual Card cards() const = 0;
   virtual Rank nodes() const = 0;
   virtual Rank node_of(Card) const = 0;
-  virtual const std::vector<Link>& links() const = 0;
+  virtual const Links& links() const = 0;
   virtual std::string link_name(LinkId) const = 0;
   // Replaces `out` by the links from one card to another, in the order a message meets them; empty when from == to.
   virtual void route(Card from, Card to, std::vector<LinkId>& out) const = 0;

@@ -42,7 +42,7 @@ ComposedCluster::ComposedCluster(Composition parts) : c_(std::move(parts)) {
       links_.push_back(p.reverse);
     }
   }
-  if (c_.fabric) links_.insert(links_.end(), c_.fabric->links().begin(), c_.fabric->links().end());
+  if (c_.fabric) links_.append(c_.fabric->links());
 
   if (c_.cards_are_ports) {
     node_of_ = std::move(c_.node_of_card);

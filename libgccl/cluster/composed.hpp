@@ -51,7 +51,7 @@ class ComposedCluster final : public Cluster {
   Card cards() const override { return Card(node_of_.size()); }
   Rank nodes() const override { return Rank(c_.type_of_node.size()); }
   Rank node_of(Card card) const override { return node_of_[card]; }
-  const std::vector<Link>& links() const override { return links_; }
+  const Links& links() const override { return links_; }
   std::string link_name(LinkId) const override;
   void route(Card from, Card to, std::vector<LinkId>& out) const override;
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
@@ -89,7 +89,7 @@ class ComposedCluster final : public Cluster {
   std::vector<Place> places_;  // one more than nodes
   std::vector<std::vector<std::uint16_t>>
       crossing_;  // crossing_[type][card * planes + plane]: NIC; kNoNic: out of reach
-  std::vector<Link> links_;
+  Links links_;
   LinkId fabric_base_ = 0;
   View::Wiring wiring_ = View::Wiring::unknown;
 };

@@ -110,7 +110,7 @@ void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> p
 // both are inside. Left out are links whose every message also takes one and the same narrower link, as a NIC's bus
 // does its port: they are never the busiest. Looked at are the messages inside nodes and to a node's neighbour.
 std::vector<Part::Kept> link_parts(const Cluster& cluster, const Groups& nodes) {
-  const std::vector<Link>& links = cluster.links();
+  const Links& links = cluster.links();
   std::unordered_map<LinkId, std::vector<LinkId>> narrower;  // of each link inside nodes
   std::vector<LinkId> route;
   const auto look = [&](Card from, Card to) {

@@ -73,7 +73,7 @@ class Part {
   }
 
   std::shared_ptr<const Cluster> whole_;
-  const std::vector<Link>& links_;
+  const Links& links_;
   Protocol::Way inside_, network_;
   double combine_GBps_;
   bool everything_ = true;

@@ -12,7 +12,7 @@ class Rescaled final : public ChangedCluster {
   using Factors = std::array<double, std::size_t(Tier::other) + 1>;
   // Each tier's bandwidths times its factor.
   Rescaled(const Cluster& whole, const Factors& bandwidth) : ChangedCluster(whole) {
-    for (Link& l : links_) l.bandwidth_GBps *= bandwidth[std::size_t(l.tier)];
+    links_.change([&](Link& l) { l.bandwidth_GBps *= bandwidth[std::size_t(l.tier)]; });
   }
 };
 

@@ -17,7 +17,7 @@ constexpr double kTogether = 0.1;
 
 }  // namespace
 
-FairFlows::FairFlows(const std::vector<Link>& links) {
+FairFlows::FairFlows(const Links& links) {
   links_.reserve(links.size());
   for (const Link& l : links) links_.push_back({.capacity = l.bandwidth_GBps, .flows = {}});
 }

@@ -21,7 +21,7 @@ class FairFlows {
   static constexpr Nanos kTimeMax = sim::kTimeMax;
   using Overflow = TimeOverflow;
 
-  explicit FairFlows(const std::vector<Link>& links);
+  explicit FairFlows(const Links& links);
 
   bool idle() const { return active_ == 0; }
   // Ids are small numbers: there is a place for each up to the largest.

@@ -22,7 +22,7 @@ class Flows {
   using Overflow = ClockOverflow;
 
   // Throws std::logic_error the second time, std::runtime_error when SimGrid does not behave as it was checked to.
-  explicit Flows(const std::vector<Link>& links);
+  explicit Flows(const Links& links);
   ~Flows();
   Flows(const Flows&) = delete;
   Flows& operator=(const Flows&) = delete;

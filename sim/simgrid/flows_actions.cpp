@@ -56,7 +56,7 @@ EventId id_of(const Action& action) { return EventId(reinterpret_cast<std::uintp
 }  // namespace
 
 struct Flows::Platform : SimGridPlatform {
-  explicit Platform(const std::vector<Link>& cluster)
+  explicit Platform(const Links& cluster)
       : SimGridPlatform(cluster), solver(*engine->get_impl()), model(*zone->get_network_model()) {
     if (std::strcmp(typeid(model).name(), "N7simgrid6kernel8resource16NetworkCm02ModelE") != 0)
       throw std::runtime_error("SimGrid's network model is not CM02");
@@ -102,7 +102,7 @@ struct Flows::Platform : SimGridPlatform {
   double epoch_s = 0;  // SimGrid's clock at our time 0
 };
 
-Flows::Flows(const std::vector<Link>& links) : platform_(std::make_unique<Platform>(links)) {}
+Flows::Flows(const Links& links) : platform_(std::make_unique<Platform>(links)) {}
 Flows::~Flows() = default;
 
 void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now) {

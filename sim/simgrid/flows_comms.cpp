@@ -22,7 +22,7 @@ namespace gccl::sim {
 namespace s4u = simgrid::s4u;
 
 struct Flows::Platform : SimGridPlatform {
-  explicit Platform(const std::vector<Link>& cluster) : SimGridPlatform(cluster), model(network()) {
+  explicit Platform(const Links& cluster) : SimGridPlatform(cluster), model(network()) {
     s4u::Comm::on_completion_cb([this](const s4u::Comm& comm) { ended.push_back(id_of(comm)); });
     check();
   }
@@ -77,7 +77,7 @@ struct Flows::Platform : SimGridPlatform {
   double epoch_s = 0;          // SimGrid's clock at our time 0
 };
 
-Flows::Flows(const std::vector<Link>& links) : platform_(std::make_unique<Platform>(links)) {}
+Flows::Flows(const Links& links) : platform_(std::make_unique<Platform>(links)) {}
 Flows::~Flows() = default;
 
 void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now) {

@@ -66,7 +66,7 @@ std::unique_ptr<s4u::Engine> start_engine() {
 
 }  // namespace
 
-SimGridPlatform::SimGridPlatform(const std::vector<Link>& cluster) : engine(start_engine()) {
+SimGridPlatform::SimGridPlatform(const Links& cluster) : engine(start_engine()) {
   zone = new HandedRoute;
   s4u::NetZone& z = *zone->get_iface();
   // Newer versions come with a root zone; in older ones the first zone is the root.

@@ -32,7 +32,7 @@ class SimGridPlatform {
  public:
   // Throws std::logic_error the second time, and std::runtime_error when the library at run time is another version
   // than the headers.
-  explicit SimGridPlatform(const std::vector<Link>& links);
+  explicit SimGridPlatform(const Links& links);
 
   // Makes the next flow from `from` to `to` take this route.
   void hand_over(std::span<const LinkId> route) {

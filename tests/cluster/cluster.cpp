@@ -404,7 +404,8 @@ TEST_CASE("131072 cards stay small, and a route needs no search") {
   const auto c = make(switched(16384, 8, 8),
                       R"({"kind": "rail", "levels": 3, "leaf_size": 32, "pod_leaves": 64, "link": "trunk"})");
   CHECK(c->cards() == 131072);
-  CHECK(c->links().size() * sizeof(Link) < 100e6);
+  CHECK(c->links().size() > 1000000);
+  CHECK(c->links().kinds().size() < 10);
   std::vector<LinkId> route;
   std::mt19937 random(1);
   std::size_t links = 0;

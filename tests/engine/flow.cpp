@@ -23,7 +23,7 @@ TEST_CASE("hundreds of flows over shared links get the shares that progressive f
   for (unsigned seed = 1; seed <= 6; ++seed) {
     CAPTURE(seed);
     std::mt19937 rng(seed);
-    std::vector<Link> links;
+    Links links;
     for (int l = 0; l < 60; ++l) links.push_back(link(double(1 + rng() % 40), 0));
     Wires wires(40, links);
     std::vector<Sent> messages;

@@ -31,7 +31,7 @@ Message message(EventId id, const Sent& s) {
 // Any links and any routes.
 class Wires final : public Cluster {
  public:
-  Wires(Card cards, std::vector<Link> links) : cards_(cards), links_(std::move(links)) {}
+  Wires(Card cards, Links links) : cards_(cards), links_(std::move(links)) {}
   Wires& path(Card from, Card to, std::vector<LinkId> links) {
     routes_[{from, to}] = std::move(links);
     return *this;
@@ -41,7 +41,7 @@ class Wires final : public Cluster {
   Card cards() const override { return cards_; }
   Rank nodes() const override { return cards_; }
   Rank node_of(Card c) const override { return c; }
-  const std::vector<Link>& links() const override { return links_; }
+  const Links& links() const override { return links_; }
   std::string link_name(LinkId l) const override { return std::to_string(l); }
   void route(Card from, Card to, std::vector<LinkId>& out) const override {
     out = from == to ? std::vector<LinkId>{} : routes_.at({from, to});
@@ -52,7 +52,7 @@ class Wires final : public Cluster {
 
  private:
   Card cards_;
-  std::vector<Link> links_;
+  Links links_;
   std::map<std::pair<Card, Card>, std::vector<LinkId>> routes_;
   CardCosts costs_;
 };
@@ -144,8 +144,8 @@ std::vector<double> fill(const Cluster& cluster, const std::vector<Sent>& messag
 struct Random {
   Wires wires;
   std::vector<Sent> messages;
-  static std::vector<Link> some_links(std::mt19937& rng) {
-    std::vector<Link> links;
+  static Links some_links(std::mt19937& rng) {
+    Links links;
     for (int l = 0; l < 12; ++l) links.push_back(link(double(1 + rng() % 50), Nanos(rng() % 5000)));
     return links;
   }
@@ -192,7 +192,7 @@ TEST_CASE("a message without bytes takes the latencies alone, one to its own car
 }
 
 TEST_CASE("n flows over one link finish at n times the time of one, whatever the length of their routes") {
-  std::vector<Link> links = {link(10, 0)};
+  Links links = {link(10, 0)};
   for (Nanos i = 1; i <= 40; ++i) links.push_back(link(100, 0));
   Wires w(41, links);
   std::vector<Sent> messages;
@@ -244,7 +244,7 @@ TEST_CASE("a parking lot: what the crossed flow leaves goes to the others") {
 }
 
 TEST_CASE("an oversubscribed spine slows all that cross it and none that stay below") {
-  std::vector<Link> links(32, link(10, 100));
+  Links links(32, link(10, 100));
   links.push_back(link(40, 100));  // 8 cards of 10 GB/s behind 40 GB/s
   Wires w(16, links);
   std::vector<Sent> messages;

@@ -49,7 +49,7 @@ class Pairs : public Cluster {
   Card cards() const override { return cards_; }
   Rank nodes() const override { return (cards_ + 1) / 2; }
   Rank node_of(Card c) const override { return c / 2; }
-  const std::vector<Link>& links() const override { return links_; }
+  const Links& links() const override { return links_; }
   std::string link_name(LinkId) const override { return ""; }
   void route(Card, Card, std::vector<LinkId>& out) const override { out.clear(); }
   const CardCosts& costs(Card) const override { return costs_; }
@@ -58,7 +58,7 @@ class Pairs : public Cluster {
 
  private:
   Card cards_;
-  std::vector<Link> links_;
+  Links links_;
   CardCosts costs_;
 };
 

@@ -36,7 +36,7 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  const std::vector<Link>& links() const { return links_; }
+  const Links& links() const { return links_; }
   // Appends base + link for each link between the switches of two ports.
   virtual void route(FabricPort from, FabricPort to, LinkId base, std::vector<LinkId>& out) const = 0;
   virtual std::string link_name(LinkId link) const = 0;
@@ -60,7 +60,7 @@ class Fabric {
     links_.push_back(kind.forward);
     links_.push_back(kind.reverse);
   }
-  std::vector<Link> links_;
+  Links links_;
 };
 
 }  // namespace gccl

@@ -14,7 +14,7 @@ class Star final : public Cluster {
   Card cards() const override { return Card(links_.size() / 2); }
   Rank nodes() const override { return 1; }
   Rank node_of(Card) const override { return 0; }
-  const std::vector<Link>& links() const override { return links_; }
+  const Links& links() const override { return links_; }
   std::string link_name(LinkId l) const override { return "card" + std::to_string(l / 2) + (l % 2 ? ".in" : ".out"); }
   void route(Card from, Card to, std::vector<LinkId>& out) const override {
     out.clear();
@@ -27,7 +27,7 @@ class Star final : public Cluster {
  private:
   CardCosts costs_;
   Count eager_bytes_;
-  std::vector<Link> links_;
+  Links links_;
 };
 
 }  // namespace gccl
