@@ -1,6 +1,7 @@
 // The model engine against times worked out by hand.
 #include <doctest/doctest.h>
 
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -424,6 +425,32 @@ TEST_CASE("the calendar yields every event once, by time and then by order of ar
   }
   while (due.clear(), calendar.pop(due, own)) popped += due.size();
   CHECK(popped == id);
+}
+
+TEST_CASE("thousands of events of an instant come in the order of their pushing, the network's own apart") {
+  std::mt19937_64 random(11);
+  Calendar calendar;
+  std::map<Nanos, std::pair<std::vector<EventId>, std::vector<EventId>>> expected;
+  std::vector<EventId> due, own;
+  EventId id = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Nanos far = Nanos(1) << random() % 30;
+    for (std::uint64_t k = random() % 3 ? 0 : random() % 4000; k > 0; --k) {
+      const Nanos at = calendar.now() + Nanos(random() % 3) * far;
+      const bool its_own = random() % 4 == 0;
+      (its_own ? expected[at].second : expected[at].first).push_back(id);
+      calendar.push(at, id++, its_own);
+    }
+    due.clear();
+    own.clear();
+    REQUIRE(calendar.pop(due, own) == !expected.empty());
+    if (expected.empty()) continue;
+    REQUIRE(calendar.now() == expected.begin()->first);
+    CHECK(due == expected.begin()->second.first);
+    CHECK(own == expected.begin()->second.second);
+    expected.erase(expected.begin());
+  }
+  CHECK(id > 100000);
 }
 
 }  // namespace model
