@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "libgccl/base/prefetch.hpp"
@@ -10,11 +11,8 @@
 
 namespace gccl::sim {
 
-// Short messages pass one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their own.
-// While both are there, each side has half of the link: a short message's way takes twice as long, and what it took
-// from the long one is owed to that.
-class alignas(64) BookedLink {
- public:
+// One directed link: what is booked on it. Half a cache line, as a cluster may have a million.
+struct alignas(32) BookedLink {
   using Passage = Timeline::Passage;
 
   // The bookings of long messages.
@@ -27,67 +25,31 @@ class alignas(64) BookedLink {
     Timeline line;
   };
 
-  BookedLink(double bandwidth_GBps, Nanos latency_ns)
-      : bandwidth_GBps_(bandwidth_GBps), ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
-
-  double bandwidth() const { return bandwidth_GBps_; }
-  Nanos latency() const { return latency_; }
-  std::uint64_t bytes() const { return bytes_; }
-  void count(Count bytes) { bytes_ += bytes; }
-
-  // Books a short message whose head arrives at `head`.
-  Passage book(Nanos head, Count bytes, Nanos now) {
-    Nanos length = duration(double(bytes) * ns_per_byte_);
-    bytes_ += bytes;
-    if (long_ && head < long_->line.end()) length += lost_to_long(head, length);
-    return short_.book(head, length, now);
-  }
-
-  // Requires that the link has_long(), as does book_long.
-  Long& for_long() { return *long_; }
-  bool has_long() const { return long_; }
-  void set_long(Long* bookings) { long_ = bookings; }
-  // Books a piece of a long message, behind the short ones that are before it and after what it is owed.
-  Passage book_long(Nanos head, Count bytes, Nanos now) {
-    if (head >= short_.begin()) head = std::max(head, short_.end());
-    const Nanos length = duration(double(bytes) * ns_per_byte_) + long_->owed;
-    long_->owed = 0;
-    return long_->line.book(head, length, now);
-  }
-
- private:
-  // What a short message loses to a long one that passes at the same time.
-  Nanos lost_to_long(Nanos head, Nanos length) {
-    const Nanos start = head >= short_.begin() ? std::max(head, short_.end()) : head;
-    const Timeline& line = long_->line;
-    if (start < line.begin() || start >= line.end()) return 0;
-    const Nanos lost = std::min(length, (line.end() - start) / 2);
-    long_->owed += lost;
-    return lost;
-  }
-
-  double bandwidth_GBps_, ns_per_byte_;
-  Nanos latency_;
-  std::uint64_t bytes_ = 0;
-  Timeline short_;
-  Long* long_ = nullptr;  // where one has come
+  std::uint64_t bytes = 0;               // carried
+  [[no_unique_address]] Timeline brief;  // of short messages; what follows lies in its last bytes
+  std::uint32_t kind : 31 = 0;           // Links::Kind
+  std::uint32_t has_long : 1 = 0;        // a long message has come
 };
-static_assert(sizeof(BookedLink) == 64);
+static_assert(sizeof(BookedLink) == 32);
 
-// The links that messages have come to, each in a place of its own from then on: a cluster may have a hundred thousand,
-// of which a job on few of its cards meets some dozens. There is memory for all of them, and for what each has of long
-// messages, of which only what is used is ever touched.
+// The links that messages have come to, each in a place of its own from then on: a cluster may have a million, of which
+// a job on few of its cards meets some dozens. There is memory for all of them, and for what each has of long messages,
+// of which only what is used is ever touched.
+//
+// Short messages pass a link one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their
+// own. While both are there, each side has half of the link: a short message's way takes twice as long, and what it
+// took from the long one is owed to that.
 class BookedLinks {
  public:
+  using Passage = BookedLink::Passage;
+  using Long = BookedLink::Long;
+
   explicit BookedLinks(const Cluster& cluster)
-      : cluster_(cluster),
-        places_(cluster.links().size()),
-        long_(std::make_unique_for_overwrite<LongRoom[]>(cluster.links().size())) {
-    links_.reserve(cluster.links().size());
-  }
-  ~BookedLinks() {
-    for (BookedLink& link : links_)
-      if (link.has_long()) std::destroy_at(&link.for_long());
+      : of_cluster_(cluster.links()),
+        places_(of_cluster_.size()),
+        long_(std::make_unique_for_overwrite<LongRoom[]>(of_cluster_.size())) {
+    links_.reserve(of_cluster_.size());
+    for (const Link& l : of_cluster_.kinds()) kinds_.push_back({l.bandwidth_GBps, 1 / l.bandwidth_GBps, l.latency_ns});
   }
   BookedLinks(const BookedLinks&) = delete;
   BookedLinks& operator=(const BookedLinks&) = delete;
@@ -95,20 +57,48 @@ class BookedLinks {
   std::uint32_t place(LinkId link) {
     std::uint32_t& place = places_[link];
     if (place == 0) {
-      const Link& l = cluster_.links()[link];
-      links_.emplace_back(l.bandwidth_GBps, l.latency_ns);
+      links_.emplace_back().kind = of_cluster_.kind(link) & 0x7fffffff;
       place = std::uint32_t(links_.size());
     }
     return place - 1;
   }
-  BookedLink& operator[](std::uint32_t place) { return links_[place]; }
-  const BookedLink& operator[](std::uint32_t place) const { return links_[place]; }
-  // The link, which has_long() from then on.
-  BookedLink& with_long(std::uint32_t place) {
+
+  double bandwidth_GBps(std::uint32_t place) const { return kind_of(place).bandwidth_GBps; }
+  Nanos latency_ns(std::uint32_t place) const { return kind_of(place).latency_ns; }
+  void count(std::uint32_t place, Count bytes) { links_[place].bytes += bytes; }
+
+  // Books a short message whose head arrives at `head`.
+  Passage book(std::uint32_t place, Nanos head, Count bytes, Nanos now) {
     BookedLink& link = links_[place];
-    if (!link.has_long()) link.set_long(std::construct_at(&long_[place].bookings));
-    return link;
+    Nanos length = duration(double(bytes) * kinds_[link.kind].ns_per_byte);
+    link.bytes += bytes;
+    if (link.has_long && head < long_[place].bookings.line.end())
+      length += lost_to_long(link.brief, long_[place].bookings, head, length);
+    return link.brief.book(head, length, now, bookings_);
   }
+
+  // The bookings of long messages on a link, which has_long from then on.
+  Long& with_long(std::uint32_t place) {
+    BookedLink& link = links_[place];
+    if (!link.has_long) {
+      link.has_long = 1;
+      std::construct_at(&long_[place].bookings);
+    }
+    return long_[place].bookings;
+  }
+  // Books a piece of a long message, behind the short ones that are before it and after what it is owed. Requires a
+  // link that has_long.
+  Passage book_long(std::uint32_t place, Nanos head, Count bytes, Nanos now) {
+    const BookedLink& link = links_[place];
+    Long& bookings = long_[place].bookings;
+    if (head >= link.brief.begin()) head = std::max(head, link.brief.end());
+    const Nanos length = duration(double(bytes) * kinds_[link.kind].ns_per_byte) + bookings.owed;
+    bookings.owed = 0;
+    return bookings.line.book(head, length, now, bookings_);
+  }
+
+  // For what stands beside the links too.
+  Bookings& bookings() { return bookings_; }
 
   [[gnu::always_inline]] void fetch(std::uint32_t place) const { prefetch(links_.data() + place); }
   [[gnu::always_inline]] void fetch_with_long(std::uint32_t place) const {
@@ -120,16 +110,34 @@ class BookedLinks {
   std::vector<std::uint64_t> bytes() const;
 
  private:
+  struct Kind {
+    double bandwidth_GBps, ns_per_byte;
+    Nanos latency_ns;
+  };
   union LongRoom {
     LongRoom() {}
-    ~LongRoom() {}
-    BookedLink::Long bookings;
+    Long bookings;
   };
+  static_assert(std::is_trivially_destructible_v<Long>);
 
-  const Cluster& cluster_;
+  const Kind& kind_of(std::uint32_t place) const { return kinds_[links_[place].kind]; }
+
+  // What a short message loses to a long one that passes at the same time.
+  static Nanos lost_to_long(const Timeline& brief, Long& bookings, Nanos head, Nanos length) {
+    const Nanos start = head >= brief.begin() ? std::max(head, brief.end()) : head;
+    const Timeline& line = bookings.line;
+    if (start < line.begin() || start >= line.end()) return 0;
+    const Nanos lost = std::min(length, (line.end() - start) / 2);
+    bookings.owed += lost;
+    return lost;
+  }
+
+  const Links& of_cluster_;
+  std::vector<Kind> kinds_;            // by Links::Kind
   std::vector<std::uint32_t> places_;  // by LinkId, plus one; 0: none has come
   std::vector<BookedLink> links_;
   std::unique_ptr<LongRoom[]> long_;
+  Bookings bookings_;
 };
 
 // A message's way through links in stages: its head comes to the links of a stage together, once it has passed all of

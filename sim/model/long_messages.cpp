@@ -69,9 +69,8 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   const Count own_turn = std::max(std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax), piece_min);
   Count piece = t.left;
   bool alone = true;
-  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
+  each_link(t, [&](std::uint32_t, BookedLink::Long& p, const LinkSet::Leg& leg) {
     const Nanos head = at + leg.before;
-    BookedLink::Long& p = link.for_long();
     if (p.owner != BookedLink::Long::kNobody && p.owner_end > head) interrupt(p, head);
     const bool free = p.line.end() <= head;
     p.turn = free ? own_turn : std::min(p.turn, own_turn);
@@ -79,18 +78,17 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   });
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   StagedPassage way(at);
-  const BookedLink& narrow = links_[narrowest(t)];
+  const std::uint32_t narrow = narrowest(t);
   const Nanos total = latency(t);
   Nanos own_way = 0, own_end = 0;
-  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
+  each_link(t, [&](std::uint32_t place, BookedLink::Long& p, const LinkSet::Leg& leg) {
     way.enter(leg.stage);
-    const BookedLink::Passage passage = link.book_long(way.head(), piece, calendar_.now());
-    BookedLink::Long& p = link.for_long();
+    const BookedLink::Passage passage = links_.book_long(place, way.head(), piece, calendar_.now());
     p.owner = alone ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
-    if (&link == &narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
-    way.pass(passage, link.latency());
+    if (place == narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
+    way.pass(passage, links_.latency_ns(place));
   });
   const Nanos tail = way.end();
   if (tail > kTimeMax) throw TimeOverflow();
@@ -113,8 +111,7 @@ void LongMessages::interrupt(BookedLink::Long& where, Nanos at) {
   }
   const double kept = double(passed) / double(t.piece);
   Nanos due = calendar_.now();
-  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
-    BookedLink::Long& p = link.for_long();
+  each_link(t, [&](std::uint32_t, BookedLink::Long& p, const LinkSet::Leg& leg) {
     if (p.owner != slot) return;
     p.owner = BookedLink::Long::kNobody;
     const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
@@ -131,8 +128,7 @@ bool LongMessages::ended(std::uint32_t slot) {
   Train& t = trains_[slot];
   if (t.due != calendar_.now()) return false;  // it was interrupted
   Nanos late = 0;                              // short messages have passed meanwhile
-  each_link(t, [&](BookedLink& link, const LinkSet::Leg&) {
-    BookedLink::Long& p = link.for_long();
+  each_link(t, [&](std::uint32_t, BookedLink::Long& p, const LinkSet::Leg&) {
     if (p.owner != slot || p.owed == 0) return;
     late = std::max(late, p.owed);
     p.owner_end += p.owed;
@@ -153,9 +149,9 @@ bool LongMessages::ended(std::uint32_t slot) {
 
 void LongMessages::leave(std::uint32_t slot) {
   Train& t = trains_[slot];
-  each_link(t, [&](BookedLink& link, const LinkSet::Leg&) {
-    link.count(t.message.bytes);
-    if (BookedLink::Long& p = link.for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
+  each_link(t, [&](std::uint32_t place, BookedLink::Long& p, const LinkSet::Leg&) {
+    links_.count(place, t.message.bytes);
+    if (p.owner == slot) p.owner = BookedLink::Long::kNobody;
   });
   const std::uint64_t key = queue(t);
   if (!t.message.set) ways_.release(t.way);

@@ -79,19 +79,22 @@ class LongMessages {
   }
   Nanos latency(const Train& t) const { return t.message.set ? t.message.set->latency : ways_[t.way].latency; }
   std::uint64_t queue(const Train& t) { return Channels::key(t.message.lane, narrowest(t)); }
-  // Calls f(link, leg) for each link on its way, in order; the leg names its link only where the message has a LinkSet.
+  // Calls f(place of a link, its bookings of long messages, leg) for each link on its way, in order; the leg names its
+  // link only where the message has a LinkSet.
   template <class F>
   void each_link(const Train& t, F f) {
     if (t.message.set) {
-      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_.with_long(links_.place(leg.link)), leg);
+      for (const LinkSet::Leg& leg : t.message.set->legs) {
+        const std::uint32_t place = links_.place(leg.link);
+        f(place, links_.with_long(place), leg);
+      }
       return;
     }
     LinkSet::Leg leg{0, 0, 0};
     for (const std::uint32_t place : ways_[t.way].links()) {
-      BookedLink& link = links_.with_long(place);
-      f(link, leg);
+      f(place, links_.with_long(place), leg);
       ++leg.stage;
-      leg.before += link.latency();
+      leg.before += links_.latency_ns(place);
     }
   }
   void enqueue(const Message& message, std::uint32_t way);

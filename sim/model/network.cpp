@@ -16,8 +16,8 @@ void ModelNetwork::measure(Way& way) const {
   way.latency = 0;
   way.narrowest = way.links().front();
   for (const std::uint32_t place : way.links()) {
-    way.latency += links_[place].latency();
-    if (links_[place].bandwidth() < links_[way.narrowest].bandwidth()) way.narrowest = place;
+    way.latency += links_.latency_ns(place);
+    if (links_.bandwidth_GBps(place) < links_.bandwidth_GBps(way.narrowest)) way.narrowest = place;
   }
 }
 
@@ -26,9 +26,9 @@ void ModelNetwork::book_over(const LinkSet& set, const Message& m) {
     return long_.send(m);
   StagedPassage way(m.at);
   for (const LinkSet::Leg& leg : set.legs) {
-    BookedLink& link = links_[links_.place(leg.link)];
+    const std::uint32_t place = links_.place(leg.link);
     way.enter(leg.stage);
-    way.pass(link.book(way.head(), m.bytes, calendar_.now()), link.latency());
+    way.pass(links_.book(place, way.head(), m.bytes, calendar_.now()), links_.latency_ns(place));
   }
   arrive(m, way.end());
 }
@@ -36,7 +36,7 @@ void ModelNetwork::book_over(const LinkSet& set, const Message& m) {
 std::vector<std::uint64_t> BookedLinks::bytes() const {
   std::vector<std::uint64_t> bytes(places_.size());
   for (LinkId l = 0; l < places_.size(); ++l)
-    if (places_[l]) bytes[l] = links_[places_[l] - 1].bytes();
+    if (places_[l]) bytes[l] = links_[places_[l] - 1].bytes;
   return bytes;
 }
 

@@ -80,16 +80,16 @@ class ModelNetwork {
     }
     Nanos head = m.at, tail = m.at + m.least_ns;
     for (const std::uint32_t place : way.links()) {
-      BookedLink& link = links_[place];
-      const BookedLink::Passage passage = link.book(head, m.bytes, calendar_.now());
-      head = passage.head + link.latency();
-      tail = std::max(tail, passage.tail) + link.latency();
+      const BookedLinks::Passage passage = links_.book(place, head, m.bytes, calendar_.now());
+      const Nanos latency = links_.latency_ns(place);
+      head = passage.head + latency;
+      tail = std::max(tail, passage.tail) + latency;
     }
     arrive(m, tail);
   }
 
   void arrive(const Message& m, Nanos tail) {
-    if (m.receive_ns > 0) tail = receivers_[m.to].book(tail, m.receive_ns, calendar_.now()).tail;
+    if (m.receive_ns > 0) tail = receivers_[m.to].book(tail, m.receive_ns, calendar_.now(), links_.bookings()).tail;
     if (tail > kTimeMax) throw TimeOverflow();
     calendar_.push(tail, m.id);
   }

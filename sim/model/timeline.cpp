@@ -5,43 +5,49 @@
 namespace gccl::sim {
 
 void Timeline::Earlier::make_room() {
-  const std::size_t size = all_ ? std::size_t(last() - first()) : 0, room_now = all_ ? std::size_t(room()) : 0;
-  if (all_ && 2 * size < room_now) {
+  const std::size_t used = all_ ? std::size_t(last() - first()) : 0, size_now = all_ ? std::size_t(size()) : 0;
+  if (all_ && 2 * used < size_now) {
     std::copy(begin(), end(), &all_[kNumbers]);
   } else {
-    const std::size_t more = std::max<std::size_t>(8, 2 * room_now);
-    auto all = std::make_unique_for_overwrite<Booking[]>(more);
-    if (all_) std::copy(begin(), end(), &all[kNumbers]);
-    all_ = std::move(all);
-    room() = std::int64_t(more);
+    const std::size_t more = std::max<std::size_t>(8, 2 * size_now);
+    const Bookings::Room room = rooms_.take(std::uint32_t(more));
+    Booking* const all = rooms_[room];
+    if (all_) {
+      std::copy(begin(), end(), &all[kNumbers]);
+      rooms_.give_back(room_, std::uint32_t(size_now));
+    }
+    room_ = room;
+    all_ = all;
+    size() = std::int64_t(more);
   }
   first() = kNumbers;
-  last() = std::int64_t(kNumbers + size);
+  last() = std::int64_t(kNumbers + used);
 }
 
 void Timeline::Earlier::insert(Booking* before, Booking b) {
   const std::ptrdiff_t place = before - begin();
-  if (last() == room()) make_room();
+  if (last() == size()) make_room();
   std::copy_backward(begin() + place, end(), end() + 1);
   begin()[place] = b;
   ++last();
 }
 
-void Timeline::Earlier::erase(Booking* from, Booking* to) {
+void Timeline::Earlier::erase(Booking* from, Booking* to) const {
   std::copy(to, end(), from);
   last() -= to - from;
 }
 
 // The message fills each gap from where it begins to where it ends, so it and what it touches become one stretch.
-Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
-  earlier_.push(last_, now);
-  Booking* const touched = std::ranges::lower_bound(earlier_.begin(), earlier_.end(), head, {}, &Booking::end);
+Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now, Bookings& room) {
+  Earlier earlier(room, earlier_);
+  earlier.push(last_, now);
+  Booking* const touched = std::ranges::lower_bound(earlier.begin(), earlier.end(), head, {}, &Booking::end);
   Booking* next = touched;
   Booking whole{head, head};
   if (next->begin <= head) whole = *next++;  // there is one: head < last_.begin
   const Nanos first = whole.end;
   Nanos left = length;
-  while (next != earlier_.end() && left >= next->begin - whole.end && left > 0) {
+  while (next != earlier.end() && left >= next->begin - whole.end && left > 0) {
     left -= next->begin - whole.end;
     whole.end = next++->end;
   }
@@ -50,11 +56,11 @@ Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
   whole.end += left;
   if (length > 0) {
     if (next == touched)
-      earlier_.insert(touched, whole);
+      earlier.insert(touched, whole);
     else
-      earlier_.erase(touched + 1, next), *touched = whole;
+      earlier.erase(touched + 1, next), *touched = whole;
   }
-  last_ = earlier_.pop();
+  last_ = earlier.pop();
   return {first, tail};
 }
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 
 #include "sim/engine/time.hpp"
+#include "sim/model/bookings.hpp"
 
 namespace gccl::sim {
 
@@ -21,12 +21,12 @@ class Timeline {
     Nanos head, tail;  // when the message begins and ends to pass
   };
 
-  // Books `length` from `head` on. What was booked before `now` is forgotten.
-  Passage book(Nanos head, Nanos length, Nanos now) {
-    if (head < last_.begin) return squeeze_in(head, length, now);
+  // Books `length` from `head` on. What was booked before `now` is forgotten. `room` is for all of its bookings.
+  Passage book(Nanos head, Nanos length, Nanos now, Bookings& room) {
+    if (head < last_.begin) return squeeze_in(head, length, now, room);
     const Nanos start = std::max(head, last_.end);
     if (start > last_.end) {  // a gap stays open before it
-      if (last_.end > now) earlier_.push(last_, now);
+      if (last_.end > now) Earlier(room, earlier_).push(last_, now);
       last_.begin = start;
     }
     last_.end = start + length;
@@ -40,25 +40,23 @@ class Timeline {
   void end_at(Nanos at) { last_.end = at; }
 
  private:
-  struct Booking {
-    Nanos begin = 0, end = 0;
-  };
   // Those before the latest, in order, with gaps between; some may be over. The oldest leave as new ones come: few are
   // to come at one time, and they stay within a cache line or two.
   class Earlier {
    public:
-    bool empty() const { return !all_ || first() == last(); }
-    Booking* begin() { return &all_[first()]; }
-    Booking* end() { return &all_[last()]; }
+    Earlier(Bookings& rooms, Bookings::Room& room)
+        : rooms_(rooms), room_(room), all_(room == Bookings::kNone ? nullptr : rooms[room]) {}
+    Booking* begin() const { return all_ + first(); }
+    Booking* end() const { return all_ + last(); }
     void push(Booking b, Nanos now) {
       if (all_)
         while (first() < last() && all_[first()].end <= now) ++first();
-      if (!all_ || last() == room()) make_room();
+      if (!all_ || last() == size()) make_room();
       all_[last()++] = b;
     }
-    Booking pop() { return all_[--last()]; }
+    Booking pop() const { return all_[--last()]; }
     void insert(Booking* before, Booking b);
-    void erase(Booking* from, Booking* to);
+    void erase(Booking* from, Booking* to) const;
 
    private:
     void make_room();
@@ -67,14 +65,16 @@ class Timeline {
     static constexpr std::size_t kNumbers = 2;
     std::int64_t& first() const { return all_[0].begin; }
     std::int64_t& last() const { return all_[0].end; }
-    std::int64_t& room() const { return all_[1].begin; }
+    std::int64_t& size() const { return all_[1].begin; }
 
-    std::unique_ptr<Booking[]> all_;
+    Bookings& rooms_;
+    Bookings::Room& room_;
+    Booking* all_;
   };
-  Passage squeeze_in(Nanos head, Nanos length, Nanos now);
+  Passage squeeze_in(Nanos head, Nanos length, Nanos now, Bookings& room);
 
   Booking last_;
-  Earlier earlier_;
+  Bookings::Room earlier_ = Bookings::kNone;
 };
 
 }  // namespace gccl::sim

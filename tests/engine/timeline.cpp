@@ -9,6 +9,7 @@
 namespace timeline_test {
 
 using gccl::Nanos;
+using gccl::sim::Bookings;
 using gccl::sim::Timeline;
 
 // A nanosecond of each is taken once.
@@ -33,13 +34,14 @@ TEST_CASE("a message takes what is free from its head on, in pieces if need be")
     std::mt19937 rng(seed);
     const Nanos ahead = 1 + Nanos(rng() % 400), longest = 1 + Nanos(rng() % 30);
     Timeline line;
+    Bookings bookings;
     Taken taken;
     Nanos now = 0;
     for (int k = 0; k < 100; ++k) {
       now += Nanos(rng() % 20);
       const Nanos head = now + Nanos(rng() % ahead), length = Nanos(rng() % longest);
       CAPTURE(k);
-      const Timeline::Passage booked = line.book(head, length, now), free = taken.book(head, length);
+      const Timeline::Passage booked = line.book(head, length, now, bookings), free = taken.book(head, length);
       REQUIRE(booked.head == free.head);
       REQUIRE(booked.tail == free.tail);
     }
