@@ -202,7 +202,7 @@ class Bench {
   Timing measure(const Algorithm& a, const Call& call, Count bytes, bool by_auto) {
     const Rank n = job_.ranks(), r = job_.rank();
     const auto at = [&](const Region& x) {
-      return (x.buffer == Buffer::input ? input_ : output_).data() + x.offset * each_;
+      return (x.buffer() == Buffer::input ? input_ : output_).data() + x.offset() * each_;
     };
     const Region from = input_of(call, n, r), to = output_of(call, n, r);
     // No result has an element of these bytes, so one that was never written counts as wrong.

@@ -41,9 +41,10 @@ bool Flow::done() const {
 }
 
 std::byte* Flow::at(std::uint32_t lane, const Region& r) const {
-  if (r.buffer == Buffer::none) return nullptr;
-  std::byte* const base = r.buffer == Buffer::scratch ? work_.scratch[lane] : work_.memory.base[std::size_t(r.buffer)];
-  return base + r.offset * work_.elements->bytes;
+  if (r.buffer() == Buffer::none) return nullptr;
+  std::byte* const base =
+      r.buffer() == Buffer::scratch ? work_.scratch[lane] : work_.memory.base[std::size_t(r.buffer())];
+  return base + r.offset() * work_.elements->bytes;
 }
 
 void Flow::consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes) {

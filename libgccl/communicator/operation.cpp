@@ -26,9 +26,9 @@ void Work::conclude(const Members& members) {
   std::byte* const out = memory.base[std::size_t(Buffer::output)];
   const Region result = reduces(call.kind) ? output_of(call, members.size(), members.rank) : Region{};
   if (what.op == GCCL_AVG && result.count > 0)
-    divide(elements.dtype, out + result.offset * elements.bytes, result.count, members.size());
+    divide(elements.dtype, out + result.offset() * elements.bytes, result.count, members.size());
   if (to_first_block && result.count > 0)
-    std::memmove(out, out + result.offset * elements.bytes, result.count * elements.bytes);
+    std::memmove(out, out + result.offset() * elements.bytes, result.count * elements.bytes);
 }
 
 std::uint64_t Operation::moved() const {

@@ -75,8 +75,8 @@ Count largest_block(const Call&, Rank ranks);
 inline Region slice(Region whole, Share s) { return s.in(whole); }
 inline Blocks slice(Region whole, Count n, Share s) {
   const Count each = n ? whole.count / n : 0;
-  const Region first = s.in({whole.buffer, whole.offset, each});
-  return {first.buffer, first.offset, each, first.count};
+  const Region first = s.in({whole.buffer(), whole.offset(), each});
+  return {first.buffer(), first.offset(), each, first.count};
 }
 
 // The share's slice of this rank's input and output; where these are a block for each rank, its slice of each block.

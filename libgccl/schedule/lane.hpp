@@ -134,7 +134,7 @@ class Lane {
     return true;
   }
 
-  std::uint32_t waits_of(const Step& s) const {
+  [[gnu::always_inline]] std::uint32_t waits_of(const Step& s) const {
     std::uint32_t waits = 0;
     for (std::uint32_t rest = busy_; rest; rest &= rest - 1) {
       const unsigned i = unsigned(std::countr_zero(rest));

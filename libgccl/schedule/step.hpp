@@ -41,9 +41,9 @@ struct Step {
   bool local() const { return op == Op::copy || op == Op::reduce; }
   // It does nothing: executors drop it.
   bool idle() const {
-    if (op == Op::send) return from.buffer != Buffer::none && from.count == 0;
+    if (op == Op::send) return from.buffer() != Buffer::none && from.count == 0;
     if (op == Op::recv_reduce_all) return from.count == 0;
-    return (to.buffer != Buffer::none && to.count == 0) || (op == Op::copy && from == to);
+    return (to.buffer() != Buffer::none && to.count == 0) || (op == Op::copy && from == to);
   }
   // The message's or the local work's size, in elements.
   Count count() const { return op == Op::send || op == Op::recv_reduce_all ? from.count : to.count; }
@@ -65,14 +65,14 @@ inline Step await(Rank peer) { return {.op = Op::recv, .peer = peer, .from = {},
 
 // True when `later` must wait for `earlier` of the same lane: it touches what that writes, or writes what that reads. A
 // signal waits for every earlier await: it says to others that what was awaited has happened.
-inline bool conflicts(const Step& later, const Step& earlier) {
+[[gnu::always_inline]] inline bool conflicts(const Step& later, const Step& earlier) {
   const bool later_reads = later.op != Op::recv, later_writes = later.op != Op::send;
   const bool earlier_reads = earlier.op != Op::recv, earlier_writes = earlier.op != Op::send;
   return (later_reads && earlier_writes && overlap(later.from, earlier.to)) ||
          (later_writes && earlier_reads && overlap(later.to, earlier.from)) ||
          (later_writes && earlier_writes && overlap(later.to, earlier.to)) ||
-         (later.op == Op::send && later.from.buffer == Buffer::none && earlier.op == Op::recv &&
-          earlier.to.buffer == Buffer::none);
+         (later.op == Op::send && later.from.buffer() == Buffer::none && earlier.op == Op::recv &&
+          earlier.to.buffer() == Buffer::none);
 }
 
 }  // namespace gccl

@@ -62,7 +62,7 @@ Count sent(const Algorithm& algorithm, const Call& call, const View& from, Rank 
   for (Count lane = 0; lane < lanes; ++lane) {
     Schedule steps = sliced(&algorithm, call, from, lanes, lane, lanes);
     while (const Step* const s = steps.next())
-      if (s->op == Op::send && s->peer == to && s->from.buffer != Buffer::none) elements += s->from.count;
+      if (s->op == Op::send && s->peer == to && s->from.buffer() != Buffer::none) elements += s->from.count;
   }
   return elements;
 }

@@ -28,8 +28,8 @@ Schedule replayed(const Algorithm* algorithm, Call call, View view) {
 
 std::string text(const Region& r) {
   constexpr std::array<const char*, 4> kBuffers = {"none", "input", "output", "scratch"};
-  if (r.buffer == Buffer::none) return r.count ? fmt::format("none of {}", r.count) : "signal";
-  return fmt::format("{}[{},{})", kBuffers[std::size_t(r.buffer)], r.offset, r.offset + r.count);
+  if (r.buffer() == Buffer::none) return r.count ? fmt::format("none of {}", r.count) : "signal";
+  return fmt::format("{}[{},{})", kBuffers[std::size_t(r.buffer())], r.offset(), r.offset() + r.count);
 }
 
 std::string text(const Step& s) {
@@ -122,11 +122,11 @@ void Memory::place_inputs() {
       s.writer.resize(size);
     }
     const Region in = input_of(case_.call, ranks_, r);
-    Store& s = in.buffer == Buffer::input ? inputs_[r] : outputs_[r];
-    const std::span<OracleElement> values = std::span(s.values).subspan(in.offset, in.count);
+    Store& s = in.buffer() == Buffer::input ? inputs_[r] : outputs_[r];
+    const std::span<OracleElement> values = std::span(s.values).subspan(in.offset(), in.count);
     std::fill(values.begin(), values.end(), kGap);
     oracle_.input(r, values);
-    for (Count i = 0; i < in.count; ++i) s.written[in.offset + i] = values[i] != kGap;
+    for (Count i = 0; i < in.count; ++i) s.written[in.offset() + i] = values[i] != kGap;
   }
 }
 
@@ -295,7 +295,7 @@ void Memory::apply(std::uint32_t lane, const Step& step, const Payload* incoming
     case Op::send_all:
     case Op::recv_reduce_all: break;
   }
-  std::memset(store(lane, step.to.buffer).written.data() + step.to.offset, 1, step.to.count);
+  std::memset(store(lane, step.to.buffer()).written.data() + step.to.offset(), 1, step.to.count);
 }
 
 Memory::Store& Memory::store(std::uint32_t lane, Buffer b) {
@@ -319,7 +319,8 @@ bool Memory::well_formed(std::uint32_t lane, const Step& step) {
   if (!step.local() && step.peer >= ranks_)
     return fail(FaultKind::no_such_peer, fmt::format("{}, of {} ranks", where(lane, step), ranks_));
   const bool two = step.op != Op::send && step.op != Op::recv;
-  if (two && (step.from.count != step.to.count || step.from.buffer == Buffer::none || step.to.buffer == Buffer::none))
+  if (two &&
+      (step.from.count != step.to.count || step.from.buffer() == Buffer::none || step.to.buffer() == Buffer::none))
     return fail(FaultKind::malformed, fmt::format("{} needs two regions of one size", where(lane, step)));
   if (two && step.from != step.to && overlap(step.from, step.to))
     return fail(FaultKind::malformed, fmt::format("{} has regions that overlap in part", where(lane, step)));
@@ -329,10 +330,10 @@ bool Memory::well_formed(std::uint32_t lane, const Step& step) {
 }
 
 bool Memory::inside(std::uint32_t lane, const Step& step, const Region& r) {
-  if (r.buffer == Buffer::none)
+  if (r.buffer() == Buffer::none)
     return r.count == 0 || fail(FaultKind::malformed, fmt::format("{} is a signal with elements", where(lane, step)));
-  const Count size = store(lane, r.buffer).values.size();
-  if (r.offset <= size && r.count <= size - r.offset) return true;
+  const Count size = store(lane, r.buffer()).values.size();
+  if (r.offset() <= size && r.count <= size - r.offset()) return true;
   return fail(FaultKind::outside, fmt::format("{} but the buffer has {}", where(lane, step), size));
 }
 
@@ -343,13 +344,13 @@ bool Memory::may_touch(std::uint32_t lane, const Step& step) {
 
 bool Memory::may_read(std::uint32_t lane, const Step& step, const Region& r) {
   if (r.count == 0) return true;
-  Store& s = store(lane, r.buffer);
-  if (const void* hole = std::memchr(s.written.data() + r.offset, 0, r.count))
+  Store& s = store(lane, r.buffer());
+  if (const void* hole = std::memchr(s.written.data() + r.offset(), 0, r.count))
     return fail(FaultKind::unwritten_read, fmt::format("{} reads element {} before any write", where(lane, step),
                                                        static_cast<const std::uint8_t*>(hole) - s.written.data()));
   if (s.writer.empty()) return true;
   const std::uint32_t me = std::uint32_t(lane_of(lane)) + 1;
-  for (Count i = r.offset; i < r.offset + r.count; ++i) {
+  for (Count i = r.offset(); i < r.offset() + r.count; ++i) {
     if (s.writer[i] && s.writer[i] != me)
       return fail(FaultKind::lane_overlap,
                   fmt::format("{} reads element {}, which channel {} writes", where(lane, step), i, s.writer[i] - 1));
@@ -361,16 +362,16 @@ bool Memory::may_read(std::uint32_t lane, const Step& step, const Region& r) {
 bool Memory::may_write(std::uint32_t lane, const Step& step) {
   const Region r = step.writes();
   if (r.count == 0) return true;
-  if (r.buffer == Buffer::input) {
+  if (r.buffer() == Buffer::input) {
     const Region due = output_of(case_.call, ranks_, rank_of(lane));
     const bool allowed =
-        due.buffer == Buffer::input && r.offset >= due.offset && r.offset + r.count <= due.offset + due.count;
+        due.buffer() == Buffer::input && r.offset() >= due.offset() && r.offset() + r.count <= due.offset() + due.count;
     if (!allowed) return fail(FaultKind::input_written, where(lane, step));
   }
-  Store& s = store(lane, r.buffer);
+  Store& s = store(lane, r.buffer());
   if (s.writer.empty()) return true;
   const std::uint32_t me = std::uint32_t(lane_of(lane)) + 1;
-  for (Count i = r.offset; i < r.offset + r.count; ++i) {
+  for (Count i = r.offset(); i < r.offset() + r.count; ++i) {
     const std::uint32_t other = s.writer[i] && s.writer[i] != me ? s.writer[i] : s.reader[i] != me ? s.reader[i] : 0;
     if (other)
       return fail(FaultKind::lane_overlap,
@@ -427,12 +428,12 @@ void Memory::check_ended() {
 void Memory::check_output(Rank r) {
   const Region out = output_of(case_.call, ranks_, r);
   if (out.count == 0) return;
-  const Store& s = out.buffer == Buffer::input ? inputs_[r] : outputs_[r];
+  const Store& s = out.buffer() == Buffer::input ? inputs_[r] : outputs_[r];
   std::vector<OracleElement> due(out.count, kGap);
   oracle_.output(r, due);
   for (Count i = 0; i < out.count; ++i) {
-    const OracleElement found = s.values[out.offset + i];
-    const bool written = s.written[out.offset + i], gap = due[i] == kGap;
+    const OracleElement found = s.values[out.offset() + i];
+    const bool written = s.written[out.offset() + i], gap = due[i] == kGap;
     if (gap ? !written : written && found == due[i]) continue;
     const std::string at = fmt::format("rank {} element {} of {} of its output", r, i, out.count);
     if (gap) {

@@ -114,7 +114,7 @@ class Memory {
   Count lane_of(std::uint32_t lane) const { return lane % lanes_; }
   const Step& step_of(const Posted& p) const { return all_[p.lane].step(p.token); }
   // True when the message of that send may wait in a slot of its channel.
-  bool buffers(const Step& s) const { return case_.delivery == Delivery::buffered || s.from.buffer == Buffer::none; }
+  bool buffers(const Step& s) const { return case_.delivery == Delivery::buffered || s.from.buffer() == Buffer::none; }
   bool coin() { return random() & 1; }
   std::uint64_t random();
   bool full(const Channel& ch) const { return ch.slots.size() >= slots_; }
@@ -141,7 +141,9 @@ class Memory {
   std::string blame(Rank r, Count i, OracleElement found, OracleElement due) const;
 
   Store& store(std::uint32_t lane, Buffer b);
-  OracleElement* data(std::uint32_t lane, const Region& r) { return store(lane, r.buffer).values.data() + r.offset; }
+  OracleElement* data(std::uint32_t lane, const Region& r) {
+    return store(lane, r.buffer()).values.data() + r.offset();
+  }
   std::string where(std::uint32_t lane, const Step& step) const;
   bool fail(FaultKind kind, std::string text);  // keeps the first; false
 

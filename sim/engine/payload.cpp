@@ -43,14 +43,14 @@ void Payload::leave(std::uint32_t operation, Rank rank) {
 
 OracleElement* Payload::at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r) {
   Buffers& b = operations_[operation].ranks.at(rank);
-  std::vector<OracleElement>& memory = r.buffer == Buffer::input    ? b.input
-                                       : r.buffer == Buffer::output ? b.output
-                                                                    : b.scratch[lane];
-  if (r.offset + r.count > memory.size())
+  std::vector<OracleElement>& memory = r.buffer() == Buffer::input    ? b.input
+                                       : r.buffer() == Buffer::output ? b.output
+                                                                      : b.scratch[lane];
+  if (r.offset() + r.count > memory.size())
     throw std::logic_error(fmt::format("{}: rank {} touches elements {}..{} of a buffer of {}",
-                                       workload_.operations[operation].algorithm->name, rank, r.offset,
-                                       r.offset + r.count, memory.size()));
-  return memory.data() + r.offset;
+                                       workload_.operations[operation].algorithm->name, rank, r.offset(),
+                                       r.offset() + r.count, memory.size()));
+  return memory.data() + r.offset();
 }
 
 Payload::Message Payload::read(std::uint32_t operation, Rank rank, std::uint32_t lane, Region from) {

@@ -38,7 +38,7 @@ Sent walk(const Algorithm& a, const Call& c, const Layout& layout, Rank rank, co
   Sent sent;
   Schedule s = a.make(c, layout.view(rank), share);
   while (const Step* step = s.next()) {
-    if (step->op != Op::send || (step->from.buffer != Buffer::none && step->from.count == 0)) continue;
+    if (step->op != Op::send || (step->from.buffer() != Buffer::none && step->from.count == 0)) continue;
     const bool far = !node_of.empty() && node_of[rank] != node_of[step->peer];
     sent.messages += 1;
     sent.elements += step->from.count;

@@ -416,7 +416,7 @@ std::string summed(const Algorithm& a, const Call& c, Rank n, Rank r) {
   buffers[int(Buffer::input)].resize(1);
   buffers[int(Buffer::output)].resize(1);
   buffers[int(Buffer::scratch)].resize(a.scratch_count(c, v, {}));
-  const auto at = [&](const Region& x) -> std::string& { return buffers[int(x.buffer)].at(x.offset); };
+  const auto at = [&](const Region& x) -> std::string& { return buffers[int(x.buffer())].at(x.offset()); };
   at(input_of(c, n, r)) = std::to_string(r);
   Schedule s = a.make(c, v, {});
   while (const Step* step = s.next()) {

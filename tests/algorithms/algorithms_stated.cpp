@@ -126,7 +126,7 @@ Counted count(const Algorithm& a, const Call& c, const Layout& layout) {
     Schedule s = a.make(c, layout.view(r), {});
     Count sent = 0;
     while (const Step* step = s.next()) {
-      const bool signal = !step->local() && step->from.buffer == Buffer::none && step->to.buffer == Buffer::none;
+      const bool signal = !step->local() && step->from.buffer() == Buffer::none && step->to.buffer() == Buffer::none;
       if ((step->count() == 0 && !signal) || (step->local() && step->from == step->to)) continue;
       Known known{*step};
       for (std::size_t i = 0; i < ranks[r].size(); ++i)

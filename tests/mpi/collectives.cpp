@@ -104,7 +104,7 @@ std::string fault(Job& comm, const Case& k) {
   Guarded input(input_count(k.call, n, r) * each), output(output_count(k.call, n, r) * each);
   const Region from = input_of(k.call, n, r), to = output_of(k.call, n, r);
   const auto at = [&](const Region& x) {
-    return (x.buffer == Buffer::input ? input : output).data() + x.offset * each;
+    return (x.buffer() == Buffer::input ? input : output).data() + x.offset() * each;
   };
   if (from.count * each != given.size() || to.count * each != due.size())
     return "the call's sizes are not the oracle's";

@@ -61,14 +61,14 @@ TEST_CASE("the plain steps of all members together do what the step says") {
           memory[r][Buffer::output].push_back("-");
         }
         if (!sums)
-          for (Count i = own.offset; i < own.offset + own.count; ++i) memory[r][Buffer::output][i] = "part";
+          for (Count i = own.offset(); i < own.offset() + own.count; ++i) memory[r][Buffer::output][i] = "part";
         all.push_back(steps_of(to_group(second_node(r), sums ? recv_reduce_all(Scope::node, roots, in, own)
                                                              : send_all(Scope::node, roots, own, out))));
         for (const Step& s : all.back()) {
           if (s.op != Op::send) continue;
-          const auto& from = memory[r][s.from.buffer];
-          sent[{4 + r, s.peer}].emplace_back(from.begin() + std::ptrdiff_t(s.from.offset),
-                                             from.begin() + std::ptrdiff_t(s.from.offset + s.from.count));
+          const auto& from = memory[r][s.from.buffer()];
+          sent[{4 + r, s.peer}].emplace_back(from.begin() + std::ptrdiff_t(s.from.offset()),
+                                             from.begin() + std::ptrdiff_t(s.from.offset() + s.from.count));
         }
       }
       for (Rank r = 0; r < 4; ++r) {
@@ -80,8 +80,8 @@ TEST_CASE("the plain steps of all members together do what the step says") {
           const auto& message = queue[taken[s.peer]++];
           REQUIRE(message.size() == s.to.count);
           for (Count i = 0; i < s.to.count; ++i)
-            memory[r][s.to.buffer][s.to.offset + i] =
-                s.op == Op::recv ? message[i] : memory[r][s.from.buffer][s.from.offset + i] + "+" + message[i];
+            memory[r][s.to.buffer()][s.to.offset() + i] =
+                s.op == Op::recv ? message[i] : memory[r][s.from.buffer()][s.from.offset() + i] + "+" + message[i];
         }
         for (const auto& [to, messages] : sent)
           if (to.second == 4 + r) CHECK(taken[to.first] == messages.size());
@@ -90,7 +90,7 @@ TEST_CASE("the plain steps of all members together do what the step says") {
           std::string found = memory[r][Buffer::output][i];
           if (!sums) {
             CHECK(found == "part");
-          } else if (i >= own.offset && i < own.offset + own.count) {
+          } else if (i >= own.offset() && i < own.offset() + own.count) {
             for (Rank m = 0; m < 4; ++m)
               CHECK(found.find(std::to_string(m) + ":" + std::to_string(i)) != std::string::npos);
             CHECK(found.size() == 4 * 3 + 3);

@@ -29,7 +29,7 @@ struct Script {
   bool immediate_combine = false;
 
   bool start(Lane<Script>&, Token t, const Step& s) {
-    log += "srRcd"[std::size_t(s.op)] + std::to_string(s.local() ? s.to.offset : s.peer) + " ";
+    log += "srRcd"[std::size_t(s.op)] + std::to_string(s.local() ? s.to.offset() : s.peer) + " ";
     tokens.push_back(t);
     return immediate_start && s.op != Op::recv_reduce;
   }
@@ -232,8 +232,8 @@ namespace {
 // What a step does to memory. The k-th step of the program receives the message k+1.
 void apply(std::vector<std::uint64_t>& memory, const Step& s, std::uint64_t message) {
   for (Count i = 0; i < s.to.count; ++i) {
-    std::uint64_t& to = memory[s.to.offset + i];
-    const std::uint64_t from = memory[s.from.offset + i];
+    std::uint64_t& to = memory[s.to.offset() + i];
+    const std::uint64_t from = memory[s.from.offset() + i];
     switch (s.op) {
       case Op::recv: to = message; break;
       case Op::recv_reduce: to = from * 31 + message; break;  // unlike a sum, this shows the order

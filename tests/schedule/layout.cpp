@@ -158,7 +158,7 @@ TEST_CASE("the parts of a region lie side by side, cover it, and differ by at mo
         Count at = 5;
         for (Count i = 0; i < n; ++i) {
           const Region p = whole.part(i, n);
-          CHECK(p.offset == at);
+          CHECK(p.offset() == at);
           CHECK((p.count == whole.count / n || p.count == whole.count / n + 1));
           CHECK(whole.parts(0, i + 1, n) == Region{Buffer::output, 5, at + p.count - 5});
           at += p.count;

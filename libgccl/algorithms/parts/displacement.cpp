@@ -27,13 +27,13 @@ void Displacement::seek(Rank peer) {
 
 Region Displacement::operator[](Rank peer) {
   seek(peer);
-  const Region block{at_.buffer, at_.offset + offset_, extent(peer)};
+  const Region block{at_.buffer(), at_.offset() + offset_, extent(peer)};
   return packed_ ? block : share_.in(block);
 }
 
 Region Displacement::run(Rank first, Rank length) {
   const Region a = (*this)[first], b = (*this)[first + length - 1];
-  return {a.buffer, a.offset, b.offset + b.count - a.offset};
+  return {a.buffer(), a.offset(), b.offset() + b.count - a.offset()};
 }
 
 double mean_block(const Call& c, Rank ranks) {

@@ -30,7 +30,7 @@ struct Run {
 };
 
 // A single region as a run of one block.
-inline Run run_of(Region x) { return {{x.buffer, x.offset, x.count, x.count}, 1, 0, 1}; }
+inline Run run_of(Region x) { return {{x.buffer(), x.offset(), x.count, x.count}, 1, 0, 1}; }
 
 // n blocks of the share's size side by side at `offset` of the scratch memory.
 inline Blocks packed(Blocks like, Count offset = 0) { return {Buffer::scratch, offset, like.count, like.count}; }

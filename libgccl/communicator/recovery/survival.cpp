@@ -44,9 +44,9 @@ void KeptInput::keep(const Work& work, Rank ranks, Rank rank) {
   bytes_ = 0;
   if (!work.call.in_place || work.call.kind == Collective::broadcast) return;  // the root's is not written to
   const Region input = input_of(work.call, ranks, rank);
-  if (input.buffer != Buffer::output || input.count == 0) return;
+  if (input.buffer() != Buffer::output || input.count == 0) return;
   bytes_ = input.count * work.elements.bytes;
-  from_ = work.memory.base[std::size_t(Buffer::output)] + input.offset * work.elements.bytes;
+  from_ = work.memory.base[std::size_t(Buffer::output)] + input.offset() * work.elements.bytes;
   if (room_ < bytes_) {
     const std::size_t bytes = std::exchange(bytes_, 0);
     data_.reset();

@@ -23,13 +23,13 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
     const Count bytes = s.count() * element_bytes;
     if (bytes > ~std::uint32_t(0)) return nullptr;
     Step x{.op = s.op,
-           .from_buffer = s.from.buffer,
-           .to_buffer = s.to.buffer,
+           .from_buffer = s.from.buffer(),
+           .to_buffer = s.to.buffer(),
            .peer = s.peer,
            .bytes = std::uint32_t(bytes),
            .end = nullptr,
-           .from = s.from.offset * element_bytes,
-           .to = s.to.offset * element_bytes,
+           .from = s.from.offset() * element_bytes,
+           .to = s.to.offset() * element_bytes,
            .count = s.count()};
     if (!s.local()) {
       if (bytes > kShortBytesMax) return nullptr;

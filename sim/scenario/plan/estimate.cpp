@@ -14,7 +14,7 @@ EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const
     Schedule schedule = algorithm.make(call, layout.view(r), Share{0, shares});
     while (const Step* step = schedule.next()) {
       const Region& content = step->op == Op::send ? step->from : step->to;
-      if (content.count == 0 && content.buffer != Buffer::none) continue;
+      if (content.count == 0 && content.buffer() != Buffer::none) continue;
       (step->local() ? local : step->op == Op::send ? sends : receives) += 1;
     }
   }
