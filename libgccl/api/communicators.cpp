@@ -327,6 +327,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
+    c->close_alone();
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
     return failed(s);

@@ -120,6 +120,8 @@ class CommunicatorCore {
   // Before it is freed; and why it failed, where no call has said so, before it is released.
   Leaving& leaving() { return leaving_; }
   Status unsaid();
+  // It will be destroyed while the other ranks keep theirs.
+  void close_alone() { team_.ports->close_alone(); }
 
   const char* volatile magic = kMagic;  // null at the end: a copy of a handle that was freed is found, mostly
   static const char kMagic[];

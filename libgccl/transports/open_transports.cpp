@@ -31,7 +31,8 @@ const Transport kTransports[] = {
      .cost_model = "tcp",
      .moved_bytes = tcp_moved_bytes,
      .link_counts = tcp_link_counts,
-     .take_arrivals = tcp_take_arrivals},
+     .take_arrivals = tcp_take_arrivals,
+     .close_alone = tcp_close_alone},
 };
 constexpr std::string_view kNetworkModel = "tcp";  // of transports without a cost model of their own
 

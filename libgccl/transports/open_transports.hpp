@@ -97,6 +97,11 @@ class Ports {
       if (p.take_arrivals && p.state) p.take_arrivals(p.state, all.data());
     return all;
   }
+  // They will be closed while the peers keep theirs.
+  void close_alone() {
+    for (const Port& p : ports_)
+      if (p.close_alone && p.state) p.close_alone(p.state);
+  }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.
   std::string_view cost_model() const { return cost_model_; }
 

@@ -25,6 +25,9 @@ struct Transport {
   LinkCounts (*link_counts)(const void* port) = nullptr;
   // Adds what an open port has seen of its peers since the last time, by rank. Null: it does not look.
   void (*take_arrivals)(void* port, fault::Arrivals* by_peer) = nullptr;
+  // Called before close_port where the peers do not close theirs at the same time: it waits for no word of theirs.
+  // Null: it never does.
+  void (*close_alone)(void* port) = nullptr;
   // Makes the fast path of an open port that reaches all peers of its communicator, or of no port where the
   // communicator has one rank. May be null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;

@@ -263,6 +263,33 @@ TEST_CASE("releasing a communicator waits for nobody, after a last barrier that 
     });
 }
 
+TEST_CASE("releasing communicators waits for no word of a rank that computes, where messages are checked either") {
+  auto* const released = static_cast<std::atomic<bool>*>(
+      ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(static_cast<void*>(released) != MAP_FAILED);
+  const Job job{
+      .size = 2, .backends = "tcp", .environment = {{"GCCL_LINK_CHECK", "1"}, {"GCCL_LINK_LOST_MS", "60000"}}};
+  check(job, [released](int rank) {
+    GCCL_Comm world = begin();
+    std::vector<GCCL_Comm> all(20);
+    for (GCCL_Comm& c : all) RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &c));
+    for (const GCCL_Comm c : all) {
+      int x = rank;
+      if (rank == 0) RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_INT32, 1, c));
+      if (rank == 1) RANK_SUCCESS(GCCL_Recv(&x, 1, GCCL_INT32, 0, c));
+    }
+    // Half a second for each would be ten.
+    if (rank == 1) {
+      for (int i = 0; i < 5000 && !*released; ++i) usleep(1000);
+      RANK_CHECK(*released);
+    }
+    for (GCCL_Comm& c : all) RANK_SUCCESS(GCCL_Comm_release(&c));
+    *released = true;
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  ::munmap(released, sizeof *released);
+}
+
 struct Calls {
   int times = 0;
   GCCL_Result result = GCCL_SUCCESS;

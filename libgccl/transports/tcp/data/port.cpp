@@ -256,7 +256,7 @@ void Port::check_broken() {
 // What was sent may still have to be sent again: until the peers have found it undamaged, or it is on their machines,
 // or they know of nothing more.
 void Port::say_last_words() {
-  const bool checks = connector_->settings().checks;
+  const bool checks = connector_->settings().checks && !alone_;
   const Clock::duration limit = std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax),
                         leaves_after = std::min<Clock::duration>(checks ? kCheckedLeaveLimit : kLeaveLimit, limit / 2);
   const Clock::time_point began = Clock::now();

@@ -33,6 +33,8 @@ class Port {
   LinkCounts link_counts() const;
   // Adds what has been seen of the peers since the last time (Settings::watches), by rank.
   void take_arrivals(fault::Arrivals* by_peer);
+  // It will be destroyed while the peers compute: that waits for no word of theirs.
+  void close_alone() { alone_ = true; }
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault) const noexcept;
 
@@ -72,6 +74,7 @@ class Port {
   PendingConnection::Clock::time_point suspected_at_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
 
+  bool alone_ = false;
   std::uint32_t polls_ = 0;
   std::uint64_t moved_bytes_ = 0;
   PendingConnection::Clock::time_point next_check_{};  // for machines that have vanished
