@@ -3,10 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <optional>
 
 #include "libgccl/api/handles.hpp"
+#include "libgccl/schedule/region.hpp"
 
 namespace gccl {
 
@@ -19,6 +22,11 @@ inline std::uintptr_t address(const void* base, std::size_t elements = 0, std::s
 
 inline Status null_buffer(const char* name, Count count) {
   return invalid(fmt::format("{} is null: expected a buffer of {} elements", name, count));
+}
+
+// What can be expressed in bytes, and as the end of a region.
+inline std::size_t elements_max(std::size_t element_bytes) {
+  return std::min(std::size_t(PTRDIFF_MAX) / element_bytes, std::size_t(Region::kEndMax));
 }
 
 // The checks that all calls share, and what they fill in.
@@ -36,7 +44,7 @@ class Builder {
     if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
       status_ = invalid(fmt::format("root is {}: expected 0 to {}", root, c.size() - 1));
     if (!status_.ok()) return;  // an element of an unknown type has no length
-    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
+    const std::size_t most = elements_max(work_.elements.bytes) / c.size();
     if (count > most) status_ = invalid(fmt::format("count is {}: expected at most {}", count, most));
   }
 
@@ -54,10 +62,10 @@ class Builder {
   void fail(const std::string& text) {
     if (status_.ok()) status_ = invalid(text);
   }
-  // Blocks whose ends can be expressed in bytes.
+  // Blocks that end where elements_max() allows it.
   void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
     if (!status_.ok()) return;
-    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;
+    const std::size_t most = elements_max(work_.elements.bytes);
     std::size_t end = 0;
     for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
       if (places && counts[r]) end = places[r];

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "libgccl/api/builder.hpp"
 #include "libgccl/api/guard.hpp"
 #include "libgccl/api/handles.hpp"
 #include "libgccl/base/nearest.hpp"
@@ -27,7 +28,7 @@ extern "C" GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, siz
                                         suggestion(collective ? collective : "", collective_names()))));
     Elements elements;
     if (const Status s = elements_of(dtype, std::nullopt, &elements); !s.ok()) return failed(s);
-    if (const std::size_t most = std::size_t(PTRDIFF_MAX) / elements.bytes / c->size(); count > most)
+    if (const std::size_t most = elements_max(elements.bytes) / c->size(); count > most)
       return failed(invalid(fmt::format("count is {}: expected at most {}", count, most)));
     const CommunicatorCore::Estimate e = c->estimate(*kind, count, elements.bytes);
     prediction->struct_bytes = sizeof *prediction;

@@ -10,12 +10,14 @@ namespace gccl {
 // `none` is a message without content (a barrier's token). `scratch` is private to one lane of one rank.
 enum class Buffer : std::uint8_t { none, input, output, scratch };
 
-// The buffer and the offset, which is below 2^62, share a word: simulations hold millions of regions.
+// The buffer and the offset share a word: simulations hold millions of regions.
 class Region {
  public:
+  static constexpr Count kEndMax = (Count(1) << 62) - 1;  // of offset + count
   Count count;
 
-  constexpr Region(Buffer buffer = Buffer::none, Count offset = 0, Count elements = 0)
+  constexpr Region() : count(0), place_(0) {}
+  constexpr Region(Buffer buffer, Count offset, Count elements)
       : count(elements), place_(offset << 2 | Count(buffer)) {}
   constexpr Buffer buffer() const { return Buffer(place_ & 3); }
   constexpr Count offset() const { return place_ >> 2; }

@@ -25,7 +25,7 @@ struct Given {
   GCCL_Op unmade_op = -1;
 };
 constexpr std::size_t kTwoEach[] = {2, 2}, kHuge[] = {SIZE_MAX / 2, SIZE_MAX / 2}, kFarPlaces[] = {0, SIZE_MAX / 2},
-                      kUneven[] = {1, 3};
+                      kEndless[] = {0, std::size_t(1) << 62}, kUneven[] = {1, 3};
 constexpr int kZeroAndLess[] = {0, -1}, kOutside[] = {0, 2}, kRepeated[] = {1, 1};
 
 constexpr int kAll = -1;
@@ -82,6 +82,7 @@ constexpr WrongCall kInWorld[] = {
     {CALLED(GCCL_Allgatherv(g.in, nullptr, kTwoEach, nullptr, GCCL_FLOAT32, g.world)), "recvbuf is null"},
     {CALLED(GCCL_Allgatherv(g.in, g.out, kHuge, nullptr, GCCL_FLOAT32, g.world)), "counts["},
     {CALLED(GCCL_Allgatherv(g.in, g.out, kTwoEach, kFarPlaces, GCCL_FLOAT32, g.world)), "counts[1]"},
+    {CALLED(GCCL_Allgatherv(g.in, g.out, kTwoEach, kEndless, GCCL_INT8, g.world)), "counts[1]"},
     {CALLED(GCCL_Reduce_scatter(nullptr, g.out, 4, GCCL_FLOAT32, GCCL_SUM, g.world)), "sendbuf is null"},
     {CALLED(GCCL_Reduce_scatter(g.in, nullptr, 4, GCCL_FLOAT32, GCCL_SUM, g.world)), "recvbuf is null"},
     {CALLED(GCCL_Reduce_scatterv(g.in, g.out, nullptr, GCCL_FLOAT32, GCCL_SUM, g.world)), "counts is null"},
