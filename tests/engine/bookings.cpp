@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "sim/model/timeline.hpp"
+
 namespace bookings_test {
 
 using namespace gccl;
@@ -50,6 +52,27 @@ TEST_CASE("rooms of all sizes keep what is in them until they are given back, an
   const Bookings::Room room = one.take(8);
   one.give_back(room, 8);
   CHECK(one.take(8) == room);
+}
+
+TEST_CASE("a first room as large as a chunk lies in memory of its own, and so does the next one") {
+  for (const std::uint32_t size : {1u << 16, 1u << 17}) {
+    Bookings bookings;
+    std::vector<Taken> taken;
+    for (const std::uint32_t n : {size, 8u, size}) {
+      const Taken t{bookings.take(n), n, Nanos(taken.size() + 1)};
+      for (std::uint32_t i = 0; i < n; ++i) bookings[t.room][i] = {t.mark, -t.mark};
+      taken.push_back(t);
+    }
+    for (const Taken& t : taken) CHECK(holds(bookings, t));
+  }
+}
+
+TEST_CASE("a timeline that outgrows its room gives it back") {
+  Bookings fresh, bookings;
+  const Bookings::Room first = fresh.take(8);
+  sim::Timeline timeline;
+  for (int k = 0; k < 20; ++k) timeline.book(100 * k, 10, 0, bookings);
+  CHECK(bookings.take(8) == first);
 }
 
 }  // namespace bookings_test
