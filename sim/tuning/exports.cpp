@@ -7,6 +7,7 @@
 #include "libgccl/json/reader.hpp"
 #include "sim/tuning/regret.hpp"
 #include "sim/tuning/segments.hpp"
+#include "sim/tuning/summary.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -22,7 +23,7 @@ std::string lower(std::string text) {
 std::string comments(const Json& document, Library library) {
   const Json all = exported_otherwise(document, library);
   // One line, and a short one: NCCL's example takes none of 256 characters.
-  std::string cluster = document["cluster"]["name"].get<std::string>().substr(0, 80);
+  std::string cluster = cluster_text(document).substr(0, 80);
   std::ranges::replace_if(
       cluster, [](char c) { return std::uint8_t(c) < ' ' || c == 127; }, '?');
   std::string text =
@@ -68,8 +69,9 @@ TuningTable tuning_table(const Json& document, const Cluster& cluster) {
   std::vector<Rank> on_node(cluster.nodes(), 0);
   for (Card c = 0; c < cluster.cards(); ++c) ++on_node[cluster.node_of(c)];
   TuningTable t{.name = document["cluster"]["name"].get<std::string>() + "-tuned",
-                .description = fmt::format("By gccl tune, {} engine, {}: the fastest of what was simulated.",
-                                           document["engine"].get<std::string>(), document["dtype"].get<std::string>()),
+                .description = fmt::format("By gccl tune for {}, {} engine, {}: the fastest of what was simulated.",
+                                           cluster_text(document), document["engine"].get<std::string>(),
+                                           document["dtype"].get<std::string>()),
                 .machine = {.cluster = std::string(cluster.name()),
                             .nodes = cluster.nodes(),
                             .cards_per_node = *std::ranges::max_element(on_node),

@@ -204,7 +204,7 @@ std::string file_section(const ShownFile& f, std::size_t i) {
 }  // namespace
 
 std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
-  const std::string cluster = d["cluster"]["name"];
+  const std::string cluster = cluster_text(d);
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
   std::string body = fmt::format(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -90,12 +91,20 @@ Json improvements(const Json& document, const std::string& whose, std::size_t mo
   return all;
 }
 
+std::string cluster_text(const Json& d) {
+  const Json& cluster = d["cluster"];
+  std::string text = cluster["name"];
+  if (cluster.contains("parameters"))
+    text += ", with " + std::filesystem::path(cluster["parameters"].get<std::string>()).stem().string();
+  return text;
+}
+
 std::string tuning_text(Json d) {
   json::replace_control(d);
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
-  std::string text = fmt::format("{} ({} engine, {})\n", d["cluster"]["name"].get<std::string>(),
-                                 d["engine"].get<std::string>(), d["dtype"].get<std::string>());
+  std::string text = fmt::format("{} ({} engine, {})\n", cluster_text(d), d["engine"].get<std::string>(),
+                                 d["dtype"].get<std::string>());
   if (const std::size_t failed = d["failed"].size(); failed > 0)
     text +=
         fmt::format("{} place{} failed, and {} left out\n", failed, failed == 1 ? "" : "s", failed == 1 ? "is" : "are");

@@ -10,6 +10,9 @@ namespace gccl::sim {
 // Without the control characters that names from files may hold.
 std::string tuning_text(nlohmann::json document);
 
+// "leonardo"; "leonardo, with leonardo-mpi" where the parameter set is not its own.
+std::string cluster_text(const nlohmann::json& document);
+
 // Where a choice takes at least 1 % longer than the best that its library has, the most first: {"at", "now", "now_us",
 // "best", "best_us", "percent"}. Whose it is: "planner" for GCCL's, "nccl", "openmpi".
 nlohmann::json improvements(const nlohmann::json& document, const std::string& whose, std::size_t most);

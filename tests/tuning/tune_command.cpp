@@ -67,6 +67,9 @@ TEST_CASE(
   CHECK(mpi == cells({copy}));
   CHECK(mpi != own);
   CHECK(own == cells({"leonardo", "--resume", journal}));
+  const Ended text = run_gccl({"tune", "leonardo", "--parameters", "leonardo-mpi", "--quiet", "--ranks", "4", "--bytes",
+                               "8", "--collectives", "barrier"});
+  CHECK(text.out.starts_with("leonardo, with leonardo-mpi (flow engine, bf16)\n"));
 }
 
 TEST_CASE("regret is what the planner takes longer than the best of each cell: mean, nearest-rank percentile, worst") {
