@@ -1,8 +1,10 @@
 // The cluster that a command is about: CLUSTER, and --parameters in place of its own.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "libgccl/cluster/cluster.hpp"
