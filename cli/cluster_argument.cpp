@@ -3,6 +3,7 @@
 #include "cli/catalogue.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -24,6 +25,14 @@ std::shared_ptr<const Cluster> load_cluster(const ClusterArgument& a) {
   const std::filesystem::path file = cluster_file_of(a);
   if (a.parameters.empty()) return load_cluster(file);
   return read_cluster(json::Node::load(file), load_parameters(parameters_file_of(a)));
+}
+
+ClusterUnder load_mpi_cluster(const ClusterArgument& a) {
+  const json::Node description = json::Node::load(cluster_file_of(a));
+  const auto mpi = read_mpi_parameters(description);
+  if (!mpi) return {};
+  const json::Node value = description.at("mpi_parameters");
+  return {read_cluster(description, *mpi), value.is_string() ? parameters_file(value).stem() : "mpi_parameters"};
 }
 
 std::vector<std::filesystem::path> files_of_cluster(const ClusterArgument& a) {

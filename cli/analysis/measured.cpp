@@ -89,10 +89,9 @@ sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster) {
 
 sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a) {
   if (!a.parameters.empty()) return load_cluster(a);
-  const json::Node description = json::Node::load(cluster_file_of(a));
-  const auto mpi = read_mpi_parameters(description);
-  if (!mpi) return load_cluster(a);
-  return {load_cluster(a), read_cluster(description, *mpi)};
+  const ClusterUnder mpi = load_mpi_cluster(a);
+  if (!mpi.cluster) return load_cluster(a);
+  return {load_cluster(a), mpi.cluster};
 }
 
 MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& description,

@@ -10,9 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/explain/question.hpp"
 #include "cli/output.hpp"
-#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/load_authorities.hpp"
-#include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/explanation.hpp"
@@ -31,23 +29,11 @@ template <class Names>
   throw json::InputError(fmt::format("{}: found \"{}\"{}", option, found, suggestion(found, names)));
 }
 
-// The cluster under the stated set; else, where Open MPI chooses, under the one that it has for MPI libraries. With the
-// set's name, where that is not the cluster's own.
-std::pair<std::shared_ptr<const Cluster>, std::string> cluster_of(const ExplainArguments& a) {
-  if (!a.parameters.empty()) return {load_cluster(a), json::valid_text(parameters_file_of(a).stem().string())};
-  if (a.as == kPlanners[std::size_t(PlannerKind::openmpi)]) {
-    const json::Node description = json::Node::load(cluster_file_of(a));
-    if (const auto mpi = read_mpi_parameters(description)) {
-      const json::Node value = description.at("mpi_parameters");
-      return {read_cluster(description, *mpi), value.is_string() ? parameters_file(value).stem() : "mpi_parameters"};
-    }
-  }
-  return {load_cluster(a), ""};
-}
-
 Question question_of(const ExplainArguments& a) {
-  auto [cluster, parameters] = cluster_of(a);
-  Question q{.cluster = std::move(cluster), .parameters = std::move(parameters), .cards = {}};
+  ClusterUnder under;
+  if (a.parameters.empty() && a.as == kPlanners[std::size_t(PlannerKind::openmpi)]) under = load_mpi_cluster(a);
+  if (!under.cluster) under = {load_cluster(a), json::valid_text(parameters_file_of(a).stem().string())};
+  Question q{.cluster = std::move(under.cluster), .parameters = std::move(under.parameters), .cards = {}};
   const Card cards = q.cluster->cards();
   const std::int64_t ranks = a.ranks.value_or(std::int64_t(cards));
   if (ranks > std::int64_t(cards))
