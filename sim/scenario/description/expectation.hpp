@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "libgccl/json/reader.hpp"
 
@@ -25,6 +26,11 @@ struct Expectation {
   std::optional<std::string> cluster, engine, algorithm;
   std::optional<std::int64_t> ranks;
   std::optional<std::uint64_t> bytes;
+
+  // It is about what so many ranks do on that cluster by that engine.
+  bool selects(std::string_view on, std::string_view by, std::uint64_t n) const {
+    return (!cluster || *cluster == on) && (!engine || *engine == by) && (!ranks || std::uint64_t(*ranks) == n);
+  }
 };
 
 }  // namespace gccl::sim

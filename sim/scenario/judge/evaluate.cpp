@@ -13,10 +13,7 @@ namespace gccl::sim {
 namespace {
 
 bool selects(const Expectation& e, std::size_t run, const ResultRow& row) {
-  if (row.run != run) return false;
-  if (e.cluster && row.cluster != *e.cluster) return false;
-  if (e.engine && row.engine != *e.engine) return false;
-  if (e.ranks && row.world_ranks != std::uint64_t(*e.ranks)) return false;
+  if (row.run != run || !e.selects(row.cluster, row.engine, row.world_ranks)) return false;
   if (e.bytes && std::find(row.stated_bytes.begin(), row.stated_bytes.end(), *e.bytes) == row.stated_bytes.end())
     return false;
   if (!e.algorithm) return true;

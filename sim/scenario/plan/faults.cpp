@@ -120,9 +120,7 @@ void check_expected_ranks(const ScenarioRun& run, const SimulatedWorld& world, E
   const RunRanks ranks{
       .engine = engine, .cluster = *world.cluster, .cards = world.cards, .spares = run.recovery.spares, .alone = alone};
   for (const Expectation& e : run.expectations)
-    if (e.check->match && (!e.cluster || *e.cluster == world.cluster_name) &&
-        (!e.engine || *e.engine == name(engine)) && (!e.ranks || *e.ranks == std::int64_t(world.ranks())))
-      e.check->match(e, ranks);
+    if (e.check->match && e.selects(world.cluster_name, name(engine), world.ranks())) e.check->match(e, ranks);
 }
 
 FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::uint64_t seed) {
