@@ -29,6 +29,11 @@ inline std::size_t elements_max(std::size_t element_bytes) {
   return std::min(std::size_t(PTRDIFF_MAX) / element_bytes, std::size_t(Region::kEndMax));
 }
 
+inline Status countable(std::size_t count, std::size_t element_bytes, Rank ranks) {
+  const std::size_t most = elements_max(element_bytes) / ranks;
+  return count <= most ? Status() : invalid(fmt::format("count is {}: expected at most {}", count, most));
+}
+
 // The checks that all calls share, and what they fill in.
 class Builder {
  public:
@@ -44,8 +49,7 @@ class Builder {
     if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
       status_ = invalid(fmt::format("root is {}: expected 0 to {}", root, c.size() - 1));
     if (!status_.ok()) return;  // an element of an unknown type has no length
-    const std::size_t most = elements_max(work_.elements.bytes) / c.size();
-    if (count > most) status_ = invalid(fmt::format("count is {}: expected at most {}", count, most));
+    status_ = countable(count, work_.elements.bytes, c.size());
   }
 
   // This rank has such a buffer.

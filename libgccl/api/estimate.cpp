@@ -28,8 +28,7 @@ extern "C" GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, siz
                                         suggestion(collective ? collective : "", collective_names()))));
     Elements elements;
     if (const Status s = elements_of(dtype, std::nullopt, &elements); !s.ok()) return failed(s);
-    if (const std::size_t most = elements_max(elements.bytes) / c->size(); count > most)
-      return failed(invalid(fmt::format("count is {}: expected at most {}", count, most)));
+    if (const Status s = countable(count, elements.bytes, c->size()); !s.ok()) return failed(s);
     const CommunicatorCore::Estimate e = c->estimate(*kind, count, elements.bytes);
     prediction->struct_bytes = sizeof *prediction;
     prediction->time_us = e.plan.predicted_ns / 1e3;
