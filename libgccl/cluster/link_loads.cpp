@@ -10,6 +10,7 @@
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
@@ -43,8 +44,8 @@ struct Spare {
   std::vector<std::vector<double>> loads;
 };
 Spare& spare() {
-  static Spare s;
-  return s;
+  static NoDestructor<Spare> s;
+  return *s;
 }
 
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
