@@ -106,7 +106,9 @@ int tune(const TuneArguments& a) {
     if (*f == "-")
       throw json::InputError(
           fmt::format("{}: found \"-\", expected a file; --json alone can be written to standard output", option));
-  check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume}, files_of_cluster(a));
+  std::vector<std::filesystem::path> inputs = files_of_cluster(a);
+  if (!a.check_table.empty()) inputs.emplace_back(a.check_table);
+  check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume}, inputs);
   if (!a.nccl.empty() && !has_nccl(question))
     throw json::InputError(fmt::format(
         "--export-nccl: the parameters of {} have no \"nccl\" object that says which architecture its cards "

@@ -7,9 +7,12 @@
 #include <set>
 
 #include "cli/engines.hpp"
+#include "libgccl/cluster/read/load_authorities.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/overrides.hpp"
+#include "sim/model/cost_check.hpp"
 
 namespace gccl {
 namespace {
@@ -94,7 +97,8 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   const auto dtype = dtype_named(a.dtype);
   if (!dtype)
     throw json::InputError(fmt::format("--dtype: found \"{}\"{}", a.dtype, suggestion(a.dtype, dtype_names())));
-  q.search = {.dtype = *dtype, .run = {}, .steps_max = a.steps, .margin = a.margin, .refined = a.refined};
+  q.search = {
+      .dtype = *dtype, .run = {}, .steps_max = a.steps, .margin = a.margin, .refined = a.refined, .table = nullptr};
   q.bisections = a.bisections;
   q.bytes = numbers("--bytes", a.bytes, 8, "64KiB,1MiB or 8..1GiB", [](const std::string& word) {
     const auto n = json::parse_bytes(word);
@@ -114,6 +118,11 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   if (q.ranks.back() > q.cluster->cards())
     throw json::InputError(fmt::format("--ranks: found {}, but {} has only {} cards", q.ranks.back(), q.cluster->name(),
                                        q.cluster->cards()));
+  if (!a.check_table.empty()) {
+    q.search.table = std::make_shared<const TuningTable>(load_tuning_table(a.check_table));
+    if (const Status s = check_table(*q.search.table, *q.cluster, sim::first_cards(q.ranks.back())); !s.ok())
+      throw json::InputError("--check-table: " + s.text());
+  }
   if (q.cluster->backends() == "shm")
     for (const Rank n : q.ranks)
       if (q.cluster->node_of(n - 1) != q.cluster->node_of(0))
@@ -165,6 +174,8 @@ void add_tune_options(Command& command, TuneArguments& a) {
                   "How often the way between neighbouring sizes with different winners is halved")
       ->check(Range{0, 20})
       ->capture_default_str();
+  file("--check-table", a.check_table,
+       "Simulate what this tuning table chooses, too, and say how far from the fastest that is");
   file("--json", a.json, "Write all that was found as JSON; - for standard output, which then holds nothing else");
   file("--html", a.html, "Write a self-contained HTML page");
   file("--table", a.table, "Write a tuning table for GCCL_TUNING_FILE and GCCL's tuner of NCCL");

@@ -11,6 +11,7 @@ namespace gccl {
 struct TuneArguments : ClusterArgument {
   std::string collectives = "allreduce,allgather,reduce_scatter,alltoall", bytes = "8..1GiB", ranks, engine = "flow",
               dtype = "bf16";
+  std::string check_table;
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2;

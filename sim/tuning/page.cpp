@@ -220,7 +220,9 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
       "class=\"list\"><tr><th>who "
       "chooses</th><th>mean</th><th>95th percentile</th><th>worst</th><th>the fastest chosen</th></tr>\n" +
       regret_row("GCCL's planner", d["regret"]) + regret_row("NCCL's default rules", d["others"]["nccl"]) +
-      regret_row("Open MPI's default rules", d["others"]["openmpi"]) + "</table></div>\n";
+      regret_row("Open MPI's default rules", d["others"]["openmpi"]) +
+      (d["others"].contains("table") ? regret_row("The table that was checked", d["others"]["table"]) : "") +
+      "</table></div>\n";
   const std::string change = changes(d, "nccl", "In NCCL, with the files below") +
                              changes(d, "openmpi", "In Open MPI") + changes(d, "planner", "In GCCL, with its table");
   if (!change.empty())

@@ -85,6 +85,7 @@ void add_regret(Json& document) {
   document["regret_by_collective"] = Json::object();
   for (const auto& [kind, cells] : by_collective) document["regret_by_collective"][kind] = statistics(cells, "planner");
   document["others"] = {{"nccl", statistics(grid, "nccl")}, {"openmpi", statistics(grid, "openmpi")}};
+  if (!grid.empty() && grid[0]->contains("table")) document["others"]["table"] = statistics(grid, "table");
 }
 
 }  // namespace gccl::sim

@@ -22,6 +22,10 @@ constexpr double kRefinedChunkBytesMin = 4 << 10;
 // Refining goes on while it gains more than this.
 constexpr double kWorthwhile = 0.999;
 
+// Of estimates: that of what was simulated at one of the neighbours alone is so many times longer, and that of the
+// planner's own choice so many times shorter, since what gains less is in doubt.
+constexpr double kSeenOnce = 1.05, kInDoubtOwn = 1.015;
+
 // Of all candidates, and of those that each library has too.
 constexpr std::size_t kFamilies = 1 + kLibraries;
 using Families = std::array<bool, kFamilies>;
@@ -42,7 +46,8 @@ class Search {
         o_(options),
         view_(ranks.layout->view(0)),
         each_(size_of(options.dtype)),
-        call_{.kind = kind, .count = elements(kind, bytes, ranks.ranks(), each_)} {
+        call_{.kind = kind, .count = elements(kind, bytes, ranks.ranks(), each_)},
+        bytes_(total_bytes(kind, call_.count, ranks.ranks(), each_)) {
     best_us_.fill(std::numeric_limits<double>::infinity());
     predicted_us_.fill(std::numeric_limits<double>::infinity());
   }
@@ -59,23 +64,45 @@ class Search {
     if (own.algorithm) try_plan(own, false);
     OtherChoice nccl, openmpi = openmpi_choice(call_, view_, each_);
     if (r_.nccl) nccl = nccl_choice(call_, view_, each_, *r_.nccl);
-    const Plan as_nccl = other_plan(nccl, false), as_openmpi = other_plan(openmpi, true);
-    for (const Plan& p : {as_nccl, as_openmpi})
+    const Plan as_nccl = other_plan(nccl, false), as_openmpi = other_plan(openmpi, true), as_table = table_plan();
+    for (const Plan& p : {as_nccl, as_openmpi, as_table})
       if (p.algorithm) try_plan(p, false);
     for (const Plan& p : all) try_plan(p, true);
     refine();
     std::stable_sort(tried_.begin(), tried_.end(),
                      [](const Tried& a, const Tried& b) { return a.time_us < b.time_us; });
-    Json out = {{"collective", name(call_.kind)},
-                {"ranks", view_.all.size},
-                {"nodes", view_.nodes},
-                {"bytes", total_bytes(call_.kind, call_.count, view_.all.size, each_)},
-                {"tried", Json::array()},
-                {"left_out", {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}}}};
+    Json out = place_json();
+    out["tried"] = Json::array();
+    out["left_out"] = {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}};
     for (const Tried& t : tried_) out["tried"].push_back(tried_json(t));
     out["planner"] = own.algorithm ? place(own) : Json();
     out["nccl"] = r_.nccl ? other_json(nccl, as_nccl) : Json();
     out["openmpi"] = other_json(openmpi, as_openmpi);
+    if (o_.table)
+      out["table"] = {{"entry", as_table.by == Authority::table},
+                      {"tried", as_table.algorithm ? place(as_table) : Json()}};
+    return out;
+  }
+
+  Json estimate(const Json& below, const Json& above) const {
+    const Plan own = plan(call_, view_, r_.by.models, r_.by.tuning, {}, algorithms(), affordable());
+    std::vector<Tried> all;
+    const auto add = [&](const Plan& p, double factor) {
+      const double predicted = serves(p) ? predicted_us(p) : NAN;
+      if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
+    };
+    for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
+    if (own.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, own); })) add(own, 1);
+    std::ranges::stable_sort(all, {}, &Tried::time_us);
+    Json out = place_json();
+    out["estimated"] = Json::array();
+    Families has{};
+    for (const Tried& t : all) {
+      const Families f = families(t.plan);
+      bool first = false;
+      for (std::size_t i = 0; i < kFamilies; ++i) first = first || (f[i] && !has[i]), has[i] = has[i] || f[i];
+      if (first) out["estimated"].push_back(tried_json(t));
+    }
     return out;
   }
 
@@ -98,6 +125,40 @@ class Search {
       const double each = steps(a, {}) * (a.staggered ? 1.5 : 1);  // two shares in a channel become three
       return Count(std::clamp(o_.steps_max / std::max(each, 1.0), 1.0, double(kChunksMax)));
     };
+  }
+
+  // What was simulated at neighbouring sizes, and how far predictions are taken to be off here.
+  struct Off {
+    Plan plan;
+    double factor = 0;  // time by prediction
+    unsigned at = 0;    // so many of the two
+    double near = 0;    // how near the size is to that one: 1, and 0 at the other
+  };
+  std::vector<Off> seen_at(const Json& below, const Json& above) const {
+    const double low = std::log(below.at("bytes").get<double>()), high = std::log(above.at("bytes").get<double>());
+    const double way = (std::log(double(bytes_)) - low) / (high - low);
+    std::vector<Off> all;
+    for (const auto& [cell, near] : {std::pair(&below, 1 - way), {&above, way}})
+      for (const Json& t : cell->at("tried")) {
+        const Json& predicted = t.at("predicted_us");
+        if (!predicted.is_number() || !(predicted.get<double>() > 0)) continue;
+        const Plan p = plan_from(t);
+        auto known = std::ranges::find_if(all, [&](const Off& o) { return same(o.plan, p); });
+        if (known == all.end()) known = all.insert(known, {.plan = p, .near = near});
+        known->factor = std::max(known->factor, t.at("time_us").get<double>() / predicted.get<double>());
+        ++known->at;
+      }
+    // That a form is too slow at one size is worth less and less towards another at which nobody has looked.
+    for (Off& o : all)
+      if (o.at == 1) o.factor = kSeenOnce * (o.factor < 1 ? std::pow(o.factor, o.near) : o.factor);
+    return all;
+  }
+
+  // Whether the call can be carried out so, too.
+  bool serves(const Plan& p) const {
+    const CostModels models = r_.by.models;
+    return p.algorithm->can(call_, view_) &&
+           (models.size() == 1 || protocol_serves(models[p.protocol], *p.algorithm, call_, view_));
   }
 
   // Each algorithm with each protocol as the planner would cut it up, and whole, as MPI libraries send it.
@@ -135,6 +196,15 @@ class Search {
     Plan p = plan_of(*choice.algorithm, call_, view_, models, r_.by.tuning, affordable(), stated);
     p.protocol += first;
     return p;
+  }
+
+  // What a job with the table that is checked runs: where no entry is about the call, what the planner chooses.
+  Plan table_plan() const {
+    if (!o_.table) return {};
+    Authorities asked;
+    asked.table = o_.table;
+    return plan(call_, view_, r_.by.models, r_.by.tuning, asked.on(view_.all.size, view_.nodes), algorithms(),
+                affordable());
   }
 
   const Tried* found(const Plan& p) const {
@@ -212,8 +282,7 @@ class Search {
   std::vector<Slicing> neighbours(const Plan& p) const {
     const Slicing s = p.slicing;
     const CostModel& m = r_.by.models[p.protocol];
-    const double bytes = double(total_bytes(call_.kind, call_.count, view_.all.size, each_));
-    const Count most = Count(std::clamp(bytes / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
+    const Count most = Count(std::clamp(double(bytes_) / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
     const Count lanes_max = std::min(r_.by.tuning.channels_most(), m.protocol.channels_max);
     std::vector<Slicing> all;
     const auto add = [&](Count shares, Count lanes) {
@@ -235,6 +304,17 @@ class Search {
             {"chunks", t.plan.slicing.shares},     {"channels", t.plan.slicing.lanes},
             {"predicted_us", t.predicted_us},      {"time_us", t.time_us}};
   }
+  Plan plan_from(const Json& tried) const {
+    Plan p{.algorithm = find_algorithm(call_.kind, tried.at("algorithm").get<std::string>()),
+           .slicing = {tried.at("chunks"), tried.at("channels"), r_.by.tuning.window}};
+    const Json& named = tried.at("protocol");
+    for (std::size_t i = 0; i < r_.cluster->protocols().size(); ++i)
+      if (named.is_string() && r_.cluster->protocols()[i].name == named.get_ref<const std::string&>()) p.protocol = i;
+    return p;
+  }
+  Json place_json() const {
+    return {{"collective", name(call_.kind)}, {"ranks", view_.all.size}, {"nodes", view_.nodes}, {"bytes", bytes_}};
+  }
   // The index in `tried`; null where it was too much work.
   Json place(const Plan& p) const {
     const Tried* t = found(p);
@@ -251,6 +331,7 @@ class Search {
   View view_;
   unsigned each_;
   Call call_;
+  Count bytes_;  // of whole elements
   std::vector<Tried> tried_;
   std::array<double, kFamilies> best_us_{}, predicted_us_{};
   std::size_t bound_ = 0, prediction_ = 0, work_ = 0;
@@ -268,6 +349,11 @@ TunedRanks::TunedRanks(std::shared_ptr<const Cluster> of, Rank ranks, Dtype dtyp
 
 Json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options) {
   return Search(ranks, kind, bytes, options).cell();
+}
+
+Json estimate(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options, const Json& below,
+              const Json& above) {
+  return Search(ranks, kind, bytes, options).estimate(below, above);
 }
 
 }  // namespace gccl::sim

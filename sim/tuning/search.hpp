@@ -7,6 +7,7 @@
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/select/others/other_planners.hpp"
+#include "libgccl/select/tuning_table.hpp"
 #include "sim/engine/workload.hpp"
 
 namespace gccl::sim {
@@ -33,6 +34,8 @@ struct SearchOptions {
   double margin = 2;
   // From how many of the fastest on chunks and channels are doubled and halved, as long as that helps.
   unsigned refined = 2;
+  // Whose choices are simulated, too; null: none.
+  std::shared_ptr<const TuningTable> table;
 };
 
 // One place of a sweep, "cells" of "gccl/tuning/1" (docs/formats.md): what was simulated, the fastest first; what the
@@ -42,5 +45,13 @@ struct SearchOptions {
 // in both cases of all candidates, and of those that another library has too (counterparts.hpp), since that library's
 // tuning file wants the best of these.
 nlohmann::json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options);
+
+// The same place of "between", where nothing is simulated: how long what was simulated at both of two neighbouring
+// sizes, or at one, is estimated to take at a size between them. A closed form that is off by some factor at a size is
+// off by much the same near it: so the prediction is taken times that factor, where neighbours differ the larger, and a
+// little more for what was simulated at one of them alone. Of all that the fastest, and the fastest that each library
+// has, too.
+nlohmann::json estimate(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options,
+                        const nlohmann::json& below, const nlohmann::json& above);
 
 }  // namespace gccl::sim

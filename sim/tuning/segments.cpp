@@ -37,7 +37,7 @@ Json said(const Json* tried, std::optional<Library> library) {
 }  // namespace
 
 const Json* fastest(const Json& cell, std::optional<Library> library) {
-  for (const Json& t : cell.at("tried"))
+  for (const Json& t : cell.contains("estimated") ? cell.at("estimated") : cell.at("tried"))
     if (!library || find_counterpart(cell, t, *library)) return &t;
   return nullptr;
 }
@@ -48,9 +48,12 @@ Counterpart counterpart_of(const Json& cell, const Json& tried, Library library)
 
 std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library> library) {
   std::map<std::pair<Collective, Rank>, std::map<Count, const Json*>> cells;
+  const auto add = [&](const Json& cell) {
+    cells[{kind_of(cell), cell.at("ranks").get<Rank>()}][cell.at("bytes").get<Count>()] = &cell;
+  };
   for (const Json& cell : document.at("cells"))
-    if (!cell.at("tried").empty())
-      cells[{kind_of(cell), cell.at("ranks").get<Rank>()}][cell.at("bytes").get<Count>()] = &cell;
+    if (!cell.at("tried").empty()) add(cell);
+  for (const Json& place : document.at("between")) add(place);
   std::vector<TunedCalls> all;
   for (const auto& [call, by_size] : cells) {
     TunedCalls t{.kind = call.first,

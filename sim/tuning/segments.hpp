@@ -14,8 +14,8 @@ namespace gccl::sim {
 struct Segment {
   Count from = 0, to = 0;
   const nlohmann::json* tried =
-      nullptr;  // of the smallest size simulated in it; null: the library has no such algorithm
-  const nlohmann::json* cell = nullptr;  // of that size
+      nullptr;  // of the smallest size in it, simulated or estimated; null: the library has no such algorithm
+  const nlohmann::json* cell = nullptr;  // or place of "between", of that size
 };
 
 // One collective on one number of ranks.
@@ -25,11 +25,13 @@ struct TunedCalls {
   std::vector<Segment> segments;  // side by side, from 0 to the largest size simulated
 };
 
+// Of sizes that were simulated the fastest found, and of those between them what is estimated to be the fastest.
 // Between two sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike
 // are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does.
 std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
 
-// The fastest in the cell that the library has, null where there is none; without a library the fastest.
+// The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the
+// fastest.
 const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
 Counterpart counterpart_of(const nlohmann::json& cell, const nlohmann::json& tried, Library library);
 

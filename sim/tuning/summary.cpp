@@ -61,6 +61,18 @@ std::string regret_line(std::string_view who, const Json& r) {
                                             : "");
 }
 
+// How often the table that is checked decides.
+std::string entries_line(const Json& document) {
+  std::size_t of = 0, decides = 0;
+  for (const Json& cell : document["cells"]) {
+    if (cell["bisection"].get<bool>()) continue;
+    ++of, decides += cell["table"]["entry"].get<bool>();
+  }
+  return decides == of
+             ? ""
+             : fmt::format("  {:<18} has entries for {} of {}; elsewhere the planner decides\n", "", decides, of);
+}
+
 }  // namespace
 
 Json improvements(const Json& document, const std::string& whose, std::size_t most) {
@@ -114,6 +126,7 @@ std::string tuning_text(Json d) {
     text += fmt::format("\n{}: the fastest (chunks/channels)\n{}", kind, winners(cells));
   text += "\nlonger than the fastest\n" + regret_line("GCCL's planner", d["regret"]) +
           regret_line("NCCL's rules", d["others"]["nccl"]) + regret_line("Open MPI's rules", d["others"]["openmpi"]);
+  if (d["others"].contains("table")) text += regret_line("the table", d["others"]["table"]) + entries_line(d);
   const Json better = improvements(d, "planner", 8);
   if (!better.empty()) text += "\nwhat a table would change\n";
   for (const Json& b : better)

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/description/digest.hpp"
 #include "sim/scenario/plan/point_key.hpp"
@@ -20,6 +21,8 @@ using Json = nlohmann::json;
 
 // Where sizes are closer than this no cross-over is looked for between them.
 constexpr double kClose = 1.3;
+// Sizes that are estimated between those simulated are at most so many times the one before.
+constexpr double kEstimated = 1.5;
 
 // One number of ranks with one size.
 struct SweepPlace {
@@ -53,7 +56,7 @@ class Sweep {
     bool complete = true;
     try {
       play(grid(q_));
-      for (unsigned i = 0; i < q_.bisections; ++i) play(between());
+      for (unsigned i = 0; i < q_.bisections; ++i) play(crossings());
     } catch (const Interrupted&) {
       complete = false;
     }
@@ -73,7 +76,8 @@ class Sweep {
                 {"dtype", name(q_.search.dtype)},
                 {"steps_max", q_.search.steps_max},
                 {"margin", q_.search.margin},
-                {"cells", std::move(cells)}};
+                {"cells", std::move(cells)},
+                {"between", estimates()}};
     if (!q_.parameters.empty()) out["cluster"]["parameters"] = json::valid_text(q_.parameters.string());
     add_regret(out);
     return out;
@@ -95,9 +99,10 @@ class Sweep {
   // Everything that a cell depends on besides its place.
   static std::string sweep_key(const SweepQuestion& q) {
     const std::string parameters = q.parameters.empty() ? "" : cluster_digest(q.parameters);
-    return digest(fmt::format("{} {} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), parameters,
+    const std::string table = q.search.table ? digest(write_tuning_table(*q.search.table)) : "";
+    return digest(fmt::format("{} {} {} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), parameters,
                               name(q.engine), name(q.search.dtype), q.search.steps_max, q.search.margin,
-                              q.search.refined));
+                              q.search.refined, table));
   }
   static std::string cell_key(const std::string& sweep, const SweepPlace& p) {
     return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));
@@ -173,20 +178,47 @@ class Sweep {
   }
 
   // The middles of neighbours with different winners.
-  std::vector<SweepPlace> between() const {
+  std::vector<SweepPlace> crossings() const {
     std::vector<SweepPlace> all;
+    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
+      const Json &a = below["tried"][0], &b = above["tried"][0];
+      if (double(high.bytes) < kClose * double(low.bytes)) return;
+      if (a["algorithm"] == b["algorithm"] && a["protocol"] == b["protocol"]) return;
+      const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
+      if (middle > low.bytes && middle < high.bytes) all.push_back({low.kind, low.ranks, middle, true});
+    });
+    return all;
+  }
+
+  Json estimates() {
+    Json all = Json::array();
+    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
+      const double way = std::log(double(high.bytes) / double(low.bytes));
+      const int steps = int(std::ceil(way / std::log(kEstimated)));
+      Count before = low.bytes;
+      for (int i = 1; i < steps; ++i) {
+        const Count bytes =
+            whole(q_, low.kind, low.ranks, Count(double(low.bytes) * std::exp(way * double(i) / double(steps))));
+        if (bytes <= before || bytes >= high.bytes) continue;
+        before = bytes;
+        Json place = estimate(tuned(low.ranks), low.kind, bytes, search_, below, above);
+        if (!place["estimated"].empty()) all.push_back(std::move(place));
+      }
+    });
+    return all;
+  }
+
+  // Calls f with each two sizes of one collective on one number of ranks that have none between them.
+  template <class F>
+  void neighbours(F f) const {
     for (auto next = done_.begin(), at = next; at != done_.end(); at = next) {
       if (++next == done_.end()) break;
       const auto& [kind, ranks, low] = at->first;
       const auto& [kind2, ranks2, high] = next->first;
-      if (kind != kind2 || ranks != ranks2 || double(high) < kClose * double(low)) continue;
-      const Json &a = at->second["tried"], &b = next->second["tried"];
-      if (a.empty() || b.empty()) continue;
-      if (a[0]["algorithm"] == b[0]["algorithm"] && a[0]["protocol"] == b[0]["protocol"]) continue;
-      const Count middle = whole(q_, kind, ranks, Count(std::sqrt(double(low) * double(high))));
-      if (middle > low && middle < high) all.push_back({kind, ranks, middle, true});
+      if (kind != kind2 || ranks != ranks2 || low == 0) continue;
+      if (at->second["tried"].empty() || next->second["tried"].empty()) continue;
+      f(SweepPlace{kind, ranks, low}, SweepPlace{kind, ranks, high}, at->second, next->second);
     }
-    return all;
   }
 
   const SweepQuestion& q_;

@@ -21,15 +21,19 @@ Status load_authorities(const Environment& environment, Authorities* out) try {
   return Status::error(fmt::format("GCCL_TUNING_FILE: {}", e.what()), GCCL_ERR_INVALID_ARGUMENT);
 }
 
-Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards) {
-  if (!authorities.table) return {};
+Status check_table(const TuningTable& table, const Cluster& cluster, const std::vector<Card>& cards) {
   std::map<Rank, Rank> ranks;  // by node
   for (const Card c : cards) ++ranks[cluster.node_of(c)];
   TunedMachine here{.cluster = cluster.name(), .nodes = Rank(ranks.size()), .backends = cluster.backends()};
   for (const auto& [node, n] : ranks) here.ranks_per_node = std::max(here.ranks_per_node, n);
   for (const Protocol& p : cluster.protocols())
     if (!p.name.empty()) here.protocols.push_back(p.name);
-  const Status s = check_machine(*authorities.table, here);
+  return check_machine(table, here);
+}
+
+Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards) {
+  if (!authorities.table) return {};
+  const Status s = check_table(*authorities.table, cluster, cards);
   return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
 }
 

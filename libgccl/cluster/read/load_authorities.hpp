@@ -12,8 +12,9 @@ namespace gccl {
 // says which variable is wrong in what, for a file with its name and the place in it.
 Status load_authorities(const Environment& environment, Authorities* out);
 
-// GCCL_ERR_INVALID_ARGUMENT where there is a table and it is for another machine than ranks on these cards have
-// (check_machine).
+// GCCL_ERR_INVALID_ARGUMENT where the table is for another machine than ranks on these cards have (check_machine); the
+// second for that of GCCL_TUNING_FILE, as far as there is one.
+Status check_table(const TuningTable& table, const Cluster& cluster, const std::vector<Card>& cards);
 Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl
