@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "libgccl/cost/bunch.hpp"
+
 namespace gccl {
 namespace {
 
@@ -55,9 +57,44 @@ Cost tree_up(Count members, Carried bytes, bool combines, const Paths& p, const 
   return at.end;
 }
 
+// Of several channels the last one's end at position 0. A whole subtree's messages take the way of its deepest leaf's.
+Cost tree_up_at_once(Count members, Carried bytes, bool combines, const Paths& p, Bunch& bunch) {
+  const auto combine = [&](Count child) { return combines ? p.model().combine(bytes(child)) : 0; };
+  const Count whole = std::bit_floor(members), child = members - whole;
+  const Bunch begun = bunch;
+  Cost end = bunch.begin();
+  for (Count d = 1; d < whole; d *= 2) end = bunch.combine(bunch.pass(end, p.binomial(d), bytes(d)), combine(d));
+  if (child == 0) return end;
+  // The last subtree is cut off, and may be done first; the later ones wait for the earlier ones.
+  Bunch last = begun;
+  const Cost done = tree_up_at_once(child, bytes, combines, p, last);
+  const Cost alone = last.pass(done, p.binomial(whole), bytes(child));
+  const double gap = double(p.channels()) * std::max(p.model().receive_overhead_ns, bytes(child) * p.behind(whole / 2));
+  return bunch.combine(std::max(std::max(end, alone), std::min(end, alone) + gap), combine(child));
+}
+
+// The same from a member that has it at `there`, to all below it. Of `each` child, or of the first whole subtree and
+// what comes before: messages to those behind it leave later by as much as theirs have fewer levels to pass.
+Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, const Bunch& bunch, Cost there, bool each) {
+  Cost end = there;
+  for (Count d = std::bit_ceil(members) / 2; d > 0; d /= 2) {
+    const Count child = std::min(d, members - d);
+    Bunch passes = bunch;
+    const Cost arrived = passes.pass(there, p.binomial(d), bytes(child));
+    end = std::max(end, tree_down_at_once(child, bytes, p, passes, arrived, false));
+    if (child == d && !each) break;
+    there += double(p.channels()) * std::max(p.model().overhead_ns, d > 1 ? bytes(child) * p.behind(d / 2) : 0);
+  }
+  return end;
+}
+
 }  // namespace
 
 Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
+  if (p.channels() > 1) {
+    const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+    return tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true);
+  }
   Levels levels;
   levels.whole[0] = 0;
   for (std::size_t k = 0; Count(1) << k < n; ++k) {
@@ -70,6 +107,10 @@ Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
 }
 
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
+  if (p.channels() > 1) {
+    Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+    return tree_up_at_once(n, bytes, combines, p, bunch);
+  }
   // A whole subtree has the messages of the next smaller one and one more.
   Levels levels;
   levels.whole[0] = 0;

@@ -11,6 +11,9 @@ struct Carried {
   double operator()(Count members) const { return vector + double(members) * block; }
 };
 
+// Of p.channels() channels at once, each of which carries so many bytes, until the last one ends: their messages to a
+// child leave together, and pass the next level while others arrive (bunch.hpp).
+//
 // Position 0 of n has what all get. Each member passes on to the farthest position of its subtree first; subtrees whose
 // end is cut off are smaller, not slower. O(log^2 n), of a few additions each.
 Cost binomial_down(Rank n, Carried bytes, const Paths& p);

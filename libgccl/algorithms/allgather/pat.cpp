@@ -8,6 +8,7 @@
 
 #include "libgccl/algorithms/parts/run.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/bunch.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
@@ -60,14 +61,17 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
   const Count batch = aggregated(n, c.count);
   if (n == 1) return m.copy(c.in_place ? 0 : block);
-  Cost t = 0, last = 0, left = 0;
+  Bunch bunch(v.channels, m.exchange_gap_ns());
+  const double channels = v.channels;
+  Cost t = bunch.begin(), last = 0, left = bunch.begin();
   for (Count d = std::bit_ceil(n) / 2; d >= 1; d /= 2) {
     const Hop& hop = batch == 1 ? m.shift(v, d) : m.round(v, d, true);
     const Count level = level_blocks(n, d);
     if (batch == 1) {
       // Block by block the levels run into each other: a block goes on while others come in. Only the second level is
       // too short to hide the first one's way.
-      const Cost gap = std::max({m.exchange_gap_ns(), block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
+      const Cost gap = std::max(
+          {channels * m.exchange_gap_ns(), channels * block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
       if (d == 1) t += n < 4 ? 0 : std::max(0.0, hop(block) - 2 * gap);
       t += double(level) * gap;
       last = hop(block) - gap;
@@ -75,16 +79,23 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     }
     const auto trip = [&](Count blocks) {
       const double bytes = double(blocks) * block;
-      return blocks == 0 ? 0 : hop(bytes) + (blocks > 1 ? 2 * m.copy(bytes) : 0);
+      const Cost began = t;
+      t = bunch.combine(bunch.pass(t, hop, bytes), blocks > 1 ? 2 * m.copy(bytes) : 0);
+      return t - began;
     };
     if (level == 1) {  // of the first levels, which send their own block and wait for nobody's
-      t = std::max(t, left + hop(block));
-      left += std::max(m.overhead_ns, block * hop.beta_ns_per_byte);
+      t = std::max(t, bunch.pass(left, hop, block));
+      left += channels * std::max(m.overhead_ns, block * hop.beta_ns_per_byte);
       continue;
     }
-    t += double(level / batch) * trip(batch) + trip(level % batch);
+    // Messages of one length soon take alike.
+    const Count trips = level / batch, followed = std::min<Count>(trips, 3);
+    Cost each = 0;
+    for (Count i = 0; i < followed; ++i) each = trip(batch);
+    t += double(trips - followed) * each;
+    if (level % batch > 0) trip(level % batch);
   }
-  return std::max(t + last, m.copy(c.in_place ? 0 : block));
+  return std::max(t + last, channels * m.copy(c.in_place ? 0 : block));
 }
 
 }  // namespace
@@ -100,6 +111,7 @@ constexpr Algorithm allgather_pat = {
     .make = pat_all_gather,
     .scratch = pat_all_gather_scratch,
     .cost = pat_all_gather_cost,
+    .at_once = true,
 };
 
 }  // namespace gccl

@@ -32,6 +32,7 @@ constexpr Algorithm broadcast_binomial = {
     .bytes = "ceil(log2 n) V",
     .make = binomial_broadcast,
     .cost = broadcast_cost<binomial_broadcast_from_cost>,
+    .at_once = true,
     .interval = binomial_broadcast_interval,
 };
 

@@ -37,6 +37,7 @@ constexpr Algorithm reduce_binomial = {
     .make = binomial_reduce,
     .scratch = binomial_reduce_scratch,
     .cost = vector_cost<binomial_reduce_to_cost>,
+    .at_once = true,
     .interval = binomial_reduce_interval,
 };
 
