@@ -191,7 +191,7 @@ class Expander {
       communicate(b, expert(true));  // gradients go the way of the tokens
       compute(b, "experts, backward", feeding);
       communicate(b, expert(false));
-      if (shared_cut) communicate(b, gather), communicate(b, scatter);
+      if (shared_cut) communicate(b, gather), communicate(b, gather, true), communicate(b, scatter);
     } else {
       communicate(b, gather);
       communicate(b, gather, true);

@@ -33,6 +33,19 @@ TEST_CASE("tensor parallelism sends four all-reduces of b s h for each layer, as
   }
 }
 
+TEST_CASE("shared experts are cut by tensor parallelism as other blocks are, and gather their inputs again, too") {
+  const double t = 4, gather = (t - 1) / t * kS * kH * 2, batches = 16;
+  const auto at = [&](const char* experts) {
+    return sent(patched(patched(plain_workload(), R"({"parallel": {"tensor": 4}})"), experts), Kind::tensor);
+  };
+  const double blocks = kL * 2, ends = 4;
+  CHECK(at(R"({"model": {"experts": {"count": 8, "top_k": 2, "ffn": 512, "shared": 1}}})") ==
+        Approx(batches * (blocks * 5 + ends) * gather));
+  // Others are not cut: their layers communicate for their attention alone.
+  CHECK(at(R"({"model": {"experts": {"count": 8, "top_k": 2, "ffn": 512, "dense_first": 3}}})") ==
+        Approx(batches * ((3 + kL) * 5 + ends) * gather));
+}
+
 TEST_CASE("data parallelism sends 2 Psi for each step up to ZeRO 1, 3 Psi a micro-batch with ZeRO 3") {
   for (const double d : {2., 16.}) {
     const double m = 16 / d, ring = (d - 1) / d * kPsi * 2;
