@@ -154,6 +154,23 @@ TEST_CASE("weights, gradients and the optimiser's state are ZeRO's 2 + 2 + 12 by
   CHECK(bytes(3) == Approx(16. / 16));
 }
 
+TEST_CASE("ZeRO 3 gathers two layers' weights and the embeddings of a stage, and nothing that one rank has alone") {
+  const auto bytes = [&](const char* patch) {
+    return memory_of(workload_of(patched(patched(plain_workload(), R"({"parallel": {"data": 16, "zero": 3}})"), patch)),
+                     0)
+        .gathered;
+  };
+  const double layer = 12 * kH * kH + 2 * kH, embedding = kV * kH;
+  CHECK(bytes("{}") == Approx(layer * (2 * 2 + 2) + 2 * embedding * 2));
+  CHECK(bytes(R"({"model": {"tied": true}})") == Approx(layer * (2 * 2 + 2) + embedding * 2));
+  CHECK(bytes(R"({"parallel": {"pipeline": 2}})") == Approx(layer * (2 * 2 + 2) + embedding * 2));
+  CHECK(bytes(R"({"parallel": {"data": 1}})") == 0);
+  // Each expert is on one rank: of a layer attention, router and normalisations are gathered.
+  const double dense = 4 * kH * kH + 64 * kH + 2 * kH;
+  CHECK(bytes(R"({"model": {"experts": {"count": 64, "top_k": 8, "ffn": 512}}, "parallel": {"expert": 16}})") ==
+        Approx(dense * (2 * 2 + 2) + 2 * embedding * 2));
+}
+
 TEST_CASE("a decoded layer reads its weights and its cache, whatever the first stage has") {
   const auto layer_us = [](int pipeline) {
     const LlmWorkload w = workload_of(
