@@ -82,7 +82,9 @@ class Expander {
   Times times(bool moe) const {
     const Model& m = w_.model;
     const LayerParameters p = layer_parameters(m, moe);
-    const double core = attention_core_flops(m, double(w_.sequence), w_.phase != Phase::decode);
+    const bool decode = w_.phase == Phase::decode;
+    // In decoding each context rank has its part of the caches.
+    const double core = attention_core_flops(m, double(w_.sequence) / (decode ? p_.context : 1), !decode);
     double feeding = 2 * (p.active - p.attention), mixing = 2 * p.attention + core;
     if (moe) {
       const double experts = 2 * double(m.experts.top_k) * (p.experts / double(m.experts.count));
@@ -94,15 +96,19 @@ class Expander {
       return {mixing * us, feeding * us, core * us};
     }
     const double each = size_of(w_.dtype);
-    const double cache = w_.phase == Phase::decode ? layer_cache_bytes(w_) * p_.tensor : 0;
-    double read = (p.active - p.attention) * each;
-    if (moe) read = experts_read() * (p.experts / double(m.experts.count)) * each * p_.tensor;
-    return {time_us(mixing, p.attention * each + cache), time_us(feeding, read), time_us(core, 0)};
+    const double cache = decode ? layer_cache_bytes(w_) / e_.halves * p_.tensor : 0;
+    double mixing_read = p.attention, feeding_read = p.active - p.attention;  // weights
+    if (moe) {
+      const double expert = p.experts / double(m.experts.count);
+      mixing_read += feeding_read - double(m.experts.top_k) * expert;  // router and shared experts
+      feeding_read = experts_read() * expert * p_.tensor;
+    }
+    return {time_us(mixing, mixing_read * each + cache), time_us(feeding, feeding_read * each), time_us(core, 0)};
   }
   // Experts of a card whose weights one step of decoding reads: those that a token of its group is sent to.
   double experts_read() const {
     const Experts& x = w_.model.experts;
-    const double own = double(x.count) / p_.expert, tokens = w_.tokens() * p_.expert;
+    const double own = double(x.count) / p_.expert, tokens = tokens_ * p_.expert;
     return own * (1 - std::pow(1 - double(x.top_k) / double(x.count), tokens));
   }
 
@@ -120,12 +126,20 @@ class Expander {
   }
   // Keys and values of the other context ranks (Llama 3, arXiv 2407.21783, section 3.3.2).
   std::optional<std::uint32_t> context(Collective c) {
-    if (p_.context == 1) return {};
+    if (p_.context == 1 || w_.phase == Phase::decode) return {};
     const Model& m = w_.model;
     const double width =
         m.latent ? double(m.latent->kv_rank + m.latent->rope_dim) : 2.0 * double(m.kv_heads * m.head_dim) / p_.tensor;
     return add(Kind::context, c == Collective::allgather ? "keys and values" : "their gradients", c, GroupSet::context,
                tokens_ * p_.context * width, w_.dtype);
+  }
+  // In decoding caches stay where they are: each context rank attends to its part of them, and what comes of that is
+  // added up, with maximum and sum of each head's softmax (tree attention, arXiv 2408.04093, algorithm 3).
+  std::optional<std::uint32_t> partial_attention() {
+    if (p_.context == 1 || w_.phase != Phase::decode) return {};
+    const Model& m = w_.model;
+    const double width = double(m.heads) * double((m.latent ? m.latent->value_dim : m.head_dim) + 2) / p_.tensor;
+    return add(Kind::context, "partial attention", Collective::allreduce, GroupSet::context, tokens_ * width, w_.dtype);
   }
   // Tokens to their experts and back. Where a token goes to few nodes, to each of these once over the network and from
   // there on inside the node (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
@@ -161,6 +175,7 @@ class Expander {
     communicate(f, context(Collective::allgather));
     communicate(f, gather);
     compute(f, "attention", t.mixing);
+    communicate(f, partial_attention());
     communicate(f, scatter);
     communicate(f, reduce);
     if (moe) {

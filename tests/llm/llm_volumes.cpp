@@ -1,4 +1,6 @@
 // What a step sends, computes and keeps, against the closed forms of docs/parallelism.md, which are the papers'.
+#include <cmath>
+
 #include "tests/llm/llm_support.hpp"
 
 using namespace gccl;
@@ -171,20 +173,61 @@ TEST_CASE("ZeRO 3 gathers two layers' weights and the embeddings of a stage, and
         Approx(dense * (2 * 2 + 2) + 2 * embedding * 2));
 }
 
+namespace {
+
+// Four sequences of which each card decodes a token, by memory of 100 GB/s alone.
+LlmWorkload decoding(const std::string& patch) {
+  return workload_of(patched(patched(plain_workload(), R"({"phase": "decode", "model": {"layers": 6},
+    "batch": {"sequences": null, "micro": 4}, "compute": {"layer_us": null, "card_TFLOPS": 1e6, "memory_GBps": 100}})"),
+                             patch.c_str()));
+}
+double us_of(const std::vector<Item>& p) {
+  double us = 0;
+  for (const Item& i : p) us += i.us;
+  return us;
+}
+
+}  // namespace
+
 TEST_CASE("a decoded layer reads its weights and its cache, whatever the first stage has") {
-  const auto layer_us = [](int pipeline) {
-    const LlmWorkload w = workload_of(
-        patched(plain_workload(), fmt::format(R"({{"phase": "decode", "batch": {{"sequences": null, "micro": 4}},
-    "model": {{"layers": 6}}, "parallel": {{"pipeline": {}}},
-    "compute": {{"layer_us": null, "card_TFLOPS": 1000, "memory_GBps": 100}}}})",
-                                              pipeline)
-                                      .c_str()));
-    double us = 0;
-    for (const Item& i : expand(w, 8).dense.forward) us += i.us;
-    return us;
+  const double weights = 2 * 12 * kH * kH, cache = 2 * 4 * kS * 2 * kH;  // keys and values of four sequences
+  for (const int pipeline : {1, 7, 8}) {
+    const LlmWorkload w = decoding(fmt::format(R"({{"parallel": {{"pipeline": {}}}}})", pipeline));
+    CHECK(us_of(expand(w, 8).dense.forward) == Approx((weights + cache) / 100e3));
+  }
+  // Two halves of the sequences read the weights twice, and each its own caches.
+  const LlmWorkload halved = decoding(R"({"parallel": {"tensor": 2}, "overlap": true})");
+  CHECK(2 * us_of(expand(halved, 8).dense.forward) == Approx((2 * weights + cache) / 2 / 100e3));
+}
+
+TEST_CASE("a decoded layer of experts reads its router, its shared experts, and those that tokens are sent to") {
+  const double expert = 2 * kH * 512, attention = 4 * kH * kH, cache = 4 * kS * 2 * kH;
+  const auto at = [](const char* shared, const char* overlap = "false") {
+    return us_of(expand(decoding(fmt::format(R"({{"model": {{"experts":
+      {{"count": 32, "top_k": 8, "ffn": 512, "shared": {}}}}}, "parallel": {{"data": 4, "expert": 4}},
+      "overlap": {}}})",
+                                             shared, overlap)),
+                        8)
+                     .moe.forward);
   };
-  const double bytes = 2 * (12 * kH * kH + 4 * kS * 2 * kH);  // keys and values of four sequences
-  for (const int pipeline : {1, 7, 8}) CHECK(layer_us(pipeline) == Approx(bytes / 100e3));
+  // Of the eight experts on a card those that one of 16 tokens chooses, each of them with probability 8 / 32.
+  const auto chosen = [](int tokens) { return 8 * (1 - std::pow(0.75, tokens)); };
+  CHECK(at("3") == Approx(2 * (attention + cache + 32 * kH + (3 + chosen(16)) * expert) / 100e3));
+  CHECK(at("3") - at("1") == Approx(2 * 2 * expert / 100e3));
+  CHECK(2 * at("3", R"({"expert": true})") ==
+        Approx(2 * (2 * (attention + 32 * kH + (3 + chosen(8)) * expert) + cache) / 100e3));
+}
+
+TEST_CASE("context ranks that decode attend to a part of the cache each, and add up what comes of it") {
+  const LlmWorkload w = decoding(R"({"model": {"kv_heads": 4}, "parallel": {"context": 4, "tensor": 2}})");
+  const double kv = 2 * 4 * 64, weights = (2 * 16 + 2 * 4) * 64 * kH + 8 * kH * kH;
+  CHECK(us_of(expand(w, 8).dense.forward) == Approx(2 * (weights + 4 * kS / 4 * kv) / 2 / 100e3));
+  // For each sequence and head an output of 64, the softmax's maximum and its sum; by a ring.
+  CHECK(sent_by(w, 0)[std::size_t(Kind::context)] == Approx(6 * 2 * 3. / 4 * 4 * 16 * (64 + 2) / 2 * 2));
+  // By operations alone: 4 s heads (head size) for each token, over a part of the cache, beside the products.
+  const LlmWorkload computing =
+      decoding(R"({"parallel": {"context": 4}, "compute": {"card_TFLOPS": 1, "memory_GBps": 1e9}})");
+  CHECK(us_of(expand(computing, 8).dense.forward) == Approx(4 * (24 * kH * kH + 4 * kS / 4 * kH) / 1e6));
 }
 
 TEST_CASE("experts take as long as those of the rank that is sent most, drawn at random, too") {
