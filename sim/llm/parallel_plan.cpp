@@ -17,6 +17,24 @@ constexpr std::size_t kCandidatesMax = 5000;
 struct Candidate {
   Json document;
   double memory_GB = 0, estimate_us = 0;
+  bool possible = true;
+};
+
+// Some sizes divide model and batch, and yet nodes or algorithms do not suit them, such as expert groups that have
+// nodes in part. They are left out; where all are, why the first was is what is wrong.
+struct Impossible {
+  std::string first;
+
+  template <class Do>
+  bool unless(Do f) {
+    try {
+      f();
+      return true;
+    } catch (const json::InputError& e) {
+      if (first.empty()) first = e.what();
+      return false;
+    }
+  }
 };
 
 double most_memory_GB(const LlmWorkload& w) {
@@ -152,29 +170,36 @@ Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
                    const std::function<void(std::size_t, std::size_t)>& estimated) {
   const LlmWorkload base = read_workload(json::Node::parse(q.document.dump(), q.file));
   std::vector<Candidate> all = candidates(q, base);
+  Impossible impossible;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].estimate_us = estimate_us(read_workload(json::Node::parse(all[i].document.dump(), q.file)), pricer);
+    all[i].possible = impossible.unless([&] {
+      all[i].estimate_us = estimate_us(read_workload(json::Node::parse(all[i].document.dump(), q.file)), pricer);
+    });
     if (estimated) estimated(i + 1, all.size());
   }
+  std::erase_if(all, [](const Candidate& c) { return !c.possible; });
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.estimate_us < b.estimate_us; });
   Json rows = Json::array();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const LlmWorkload w = read_workload(json::Node::parse(all[i].document.dump(), q.file));
-    Json row = plan_row(all[i], w);
-    if (i < q.played) {
-      const auto step = play_step(w, pricer);
-      for (const char* key : {"step_us", "mfu_percent", "exposed_us", "bubble_us", "tokens_per_s"})
-        row[key] = step->result[key];
-    }
+  for (const Candidate& c : all) {
+    const LlmWorkload w = read_workload(json::Node::parse(c.document.dump(), q.file));
+    Json row = plan_row(c, w);
+    if (rows.size() < q.played && !impossible.unless([&] {
+          const auto step = play_step(w, pricer);
+          for (const char* key : {"step_us", "mfu_percent", "exposed_us", "bubble_us", "tokens_per_s"})
+            row[key] = step->result[key];
+        }))
+      continue;
     rows.push_back(std::move(row));
   }
+  if (rows.empty()) throw json::InputError(impossible.first);
+  const auto cluster = pricer.world(read_workload(json::Node::parse(all[0].document.dump(), q.file))).cluster;
   std::stable_sort(rows.begin(), rows.begin() + std::ptrdiff_t(std::min<std::size_t>(q.played, rows.size())),
                    [](const Json& a, const Json& b) { return a["step_us"] < b["step_us"]; });
   return {{"schema", "gccl/parallel-plan/1"},
           {"version", GCCL_VERSION_TEXT},
           {"workload", {{"name", base.name}, {"file", json::valid_text(q.file.string())}}},
-          {"cluster", pricer.world(read_workload(json::Node::parse(all[0].document.dump(), q.file))).cluster->name()},
+          {"cluster", cluster->name()},
           {"ranks", q.ranks},
           {"memory_GB", q.memory_GB},
           {"memory_share", q.memory_share},

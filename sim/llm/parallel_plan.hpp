@@ -18,9 +18,9 @@ struct ParallelQuestion {
 
 // Sweeps powers of two of tensor, context, expert and pipeline ranks, interleaving and micro-batches (data ranks are
 // what is left). Of ZeRO 1 and 3 and of no, selective and full recomputation it takes the first that fits the memory.
-// Candidates are estimated by closed forms, and the best played like any step. "gccl/parallel-plan/1"
-// (docs/parallelism.md). `estimated` gets how many of how many are; may be empty. Throws json::InputError where nothing
-// fits.
+// Candidates are estimated by closed forms, and the best played like any step; those that cannot be are left out.
+// "gccl/parallel-plan/1" (docs/parallelism.md). `estimated` gets how many of how many are; may be empty. Throws
+// json::InputError where nothing fits, or nothing can be played.
 nlohmann::json plan_parallel(const ParallelQuestion& question, Pricer& pricer,
                              const std::function<void(std::size_t, std::size_t)>& estimated = {});
 

@@ -188,6 +188,30 @@ TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in
   check_refused({"plan-parallel", "decode-tensor-8"}, "/phase: expected \"training\"");
 }
 
+TEST_CASE("plan-parallel leaves out sizes that the nodes do not suit, and says why where none are left") {
+  const Folder folder;
+  // Nodes of 72 cards: three whole ones and 40 cards of a fourth for a group of 256 experts, which cannot be dealt out.
+  const Json document = patched(plain_workload(), R"({"cluster": "gb200-nvl72-576", "memory_GB": 80, "engine": "model",
+    "model": {"layers": 2, "experts": {"count": 256, "top_k": 8, "ffn": 512, "nodes_max": 4}},
+    "parallel": {"data": 256, "expert": 64}, "batch": {"sequences": 1024},
+    "compute": {"layer_us": null, "card_TFLOPS": 100}})");
+  const std::string file = folder.write("w.json", document.dump()).string();
+  check_refused({"run", file, "--what-if", "parallel.expert=256"},
+                "expert groups have 72 ranks on one node and 40 on another");
+  const Ended e =
+      run_gccl({"plan-parallel", file, "--ranks", "256", "--tensor", "1", "--micro", "1", "--top", "2", "--json", "-"});
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  const Json plan = Json::parse(e.out);
+  Rank most = 0;
+  for (const Json& p : plan["plans"])
+    if (p["pipeline"] == 1) most = std::max(most, p["expert"].get<Rank>());
+  CHECK(most == 128);
+  CHECK(plan["ways"] == plan["plans"].size());
+  CHECK(plan["plans"][1].contains("step_us"));
+  check_refused({"plan-parallel", file, "--ranks", "1024", "--micro", "1"}, "/parallel: asks for 1024 ranks");
+}
+
 TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2") {
   const Folder folder;
   const std::pair<const char*, const char*> kCases[] = {
