@@ -207,7 +207,8 @@ Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
           {"plans", std::move(rows)}};
 }
 
-std::string parallel_plan_text(const Json& plan) {
+std::string parallel_plan_text(Json plan) {
+  json::replace_control(plan);
   constexpr std::size_t kShown = 20;
   std::vector<std::vector<std::string>> rows{{"", "tensor", "context", "expert", "pipeline", "x", "data", "micro",
                                               "ZeRO", "recompute", "memory", "estimate", "step", "MFU", "exposed",

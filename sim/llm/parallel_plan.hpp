@@ -28,6 +28,6 @@ nlohmann::json plan_parallel(const ParallelQuestion& question, Pricer& pricer,
 // (Narayanan et al. 2021, section 2.2), gradients where they outlast what hides them.
 double estimate_us(const LlmWorkload& w, Pricer& pricer);
 
-std::string parallel_plan_text(const nlohmann::json& plan);
+std::string parallel_plan_text(nlohmann::json plan);
 
 }  // namespace gccl::sim::llm

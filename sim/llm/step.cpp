@@ -214,6 +214,8 @@ Json changed(const Json& document, const std::string& change, std::string_view o
     const std::string one = change.substr(from, comma - from);
     from = comma + 1;
     const std::size_t equal = one.find('=');
+    if (one != json::valid_text(one))
+      throw json::InputError(fmt::format("{}: found \"{}\", expected UTF-8", option, one));
     if (equal == std::string::npos || equal == 0 || equal + 1 == one.size())
       throw json::InputError(fmt::format(
           "{}: found \"{}\", expected KEY=VALUE, such as bucket_bytes=25MiB or parallel.tensor=4", option, one));

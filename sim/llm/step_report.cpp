@@ -63,7 +63,8 @@ std::string memory_missing(const PlayedStep& s) {
 }
 
 std::string step_text(const PlayedStep& s, bool quiet) {
-  const Json& r = s.result;
+  Json r = s.result;
+  json::replace_control(r);
   std::string out;
   const double step = r["step_us"];
   if (!quiet) {
@@ -111,7 +112,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       for (const Json& c : changes) {
         const double us = c["step_us"];
         rows.push_back({"  " + c["change"].get<std::string>(), format_time(us),
-                        fmt::format("{:+.1f} %", (us / step - 1) * 100), percent(c["exposed_us"], us),
+                        step > 0 ? fmt::format("{:+.1f} %", (us / step - 1) * 100) : "-", percent(c["exposed_us"], us),
                         percent(c["bubble_us"], us)});
       }
       out += aligned(rows, 200);

@@ -251,6 +251,8 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--csv", "-"}, "--csv: a step has no rows");
   check_refused({"run", good, "--what-if", "overlap"}, "--what-if: found \"overlap\", expected KEY=VALUE");
   check_refused({"run", good, "--what-if", "algorithm=rong"}, "--what-if: found algorithm \"rong\"");
+  check_refused({"run", good, "--what-if", "name=a\xff"}, "--what-if: found \"name=a\xff\", expected UTF-8");
+  check_refused({"run", good, "--what-if", "algorithm=\xff"}, "expected UTF-8");
   check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
   check_refused({"run", good, "--html", good}, "g.json");
   check_refused({"run", good, "--what-if", "cluster=pcie-box"}, "--what-if cluster=pcie-box: ");
@@ -270,6 +272,24 @@ TEST_CASE("a step of no time has nothing in flight at the same time, and no part
   CHECK(r["step_us"] == 0);
   CHECK(r["together"].empty());
   CHECK(r["ok"] == true);
+  const Folder folder;
+  const Ended e = run_gccl({"run", folder.write("w.json", none.dump()).string(), "--what-if", "overlap=false"});
+  CHECK(e.code == 0);
+  CHECK(e.out.find("overlap=false  0 us       -        -       -\n") != std::string::npos);
+}
+
+TEST_CASE("control characters in a workload's name tear no text apart") {
+  const Folder folder;
+  Json document = small_step();
+  document["name"] = "two\nlines\x1b[31m";
+  document["compute"] = {{"card_TFLOPS", 100}};
+  document["memory_GB"] = 80;
+  const std::string file = folder.write("w.json", document.dump()).string();
+  const Ended step = run_gccl({"run", file, "--what-if", "description=a\tb"});
+  CHECK(step.out.starts_with("two?lines?[31m: training on "));
+  CHECK(step.out.find("  description=a?b  ") != std::string::npos);
+  const Ended plan = run_gccl({"plan-parallel", file, "--tensor", "1", "--micro", "1", "--top", "1"});
+  CHECK(plan.out.starts_with("two?lines?[31m on "));
 }
 
 TEST_CASE("of an expert group so many ranks are on a node as its rails need, however ranks are dealt out") {
