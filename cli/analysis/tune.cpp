@@ -45,10 +45,9 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
   const TuningTable table = sim::tuning_table(document, *question.cluster);
   if (table.entries.empty() && !a.table.empty()) {
     all = false;
-    write_stderr(
-        fmt::format("gccl: {}: not written: nothing was simulated, and a table has at least one entry; more "
-                    "--steps may help\n",
-                    printable_line(a.table)));
+    write_stderr(fmt::format("gccl: {}: not written: nothing was simulated, and a table has at least one entry{}\n",
+                             printable_line(a.table),
+                             document["complete"].get<bool>() ? "; more --steps may help" : ""));
   }
   if (!table.entries.empty())
     file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));

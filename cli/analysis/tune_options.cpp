@@ -19,13 +19,17 @@ namespace {
 
 constexpr std::size_t kNumbersMax = 64;
 
-// "8..1GiB", each so many times the one before; "8..1GiB*2"; or "64KiB,1MiB".
+// "8..1GiB", each so many times the one before; "8..1GiB*2"; or "64KiB,1MiB". `expected`: examples, and what is
+// allowed.
 template <class Read>
-std::vector<Count> numbers(std::string_view option, const std::string& text, double factor, std::string_view example,
+std::vector<Count> numbers(std::string_view option, const std::string& text, double factor, std::string_view expected,
                            Read read) {
   const auto wrong = [&](const std::string& found) {
     throw json::InputError(
-        fmt::format("{}: found \"{}\", expected a list or a range such as {}", option, found, example));
+        fmt::format("{}: found \"{}\", expected a list or a range such as {}", option, found, expected));
+  };
+  const auto too_many = [&] {
+    throw json::InputError(fmt::format("{}: found \"{}\", which are more than {} values", option, text, kNumbersMax));
   };
   const auto one = [&](const std::string& word) {
     const std::optional<Count> n = read(word);
@@ -45,14 +49,13 @@ std::vector<Count> numbers(std::string_view option, const std::string& text, dou
     if (from > to) wrong(text);
     for (double n = double(from); n <= double(to) * (1 + 1e-9); n *= factor) {
       all.insert(std::min<Count>(to, Count(std::llround(n))));
-      if (all.size() > kNumbersMax) wrong(text);
+      if (all.size() > kNumbersMax) too_many();
     }
     all.insert(to);
   } else {
     for (const std::string& word : split_names(text)) all.insert(one(word));
   }
-  if (all.size() > kNumbersMax)
-    throw json::InputError(fmt::format("{}: gives more than {} values", option, kNumbersMax));
+  if (all.size() > kNumbersMax) too_many();
   return {all.begin(), all.end()};
 }
 
@@ -100,14 +103,14 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   q.search = {
       .dtype = *dtype, .run = {}, .steps_max = a.steps, .margin = a.margin, .refined = a.refined, .table = nullptr};
   q.bisections = a.bisections;
-  q.bytes = numbers("--bytes", a.bytes, 8, "64KiB,1MiB or 8..1GiB", [](const std::string& word) {
+  q.bytes = numbers("--bytes", a.bytes, 8, "64KiB,1MiB or 8..1GiB, of 1 B to 1 TiB", [](const std::string& word) {
     const auto n = json::parse_bytes(word);
     return n && *n > 0 && *n <= Count(1) << 40 ? std::optional<Count>(*n) : std::nullopt;
   });
   if (a.ranks.empty()) {
     q.ranks = usual_ranks(*q.cluster);
   } else {
-    const auto all = numbers("--ranks", a.ranks, 2, "8,64 or 2..64", [](const std::string& word) {
+    const auto all = numbers("--ranks", a.ranks, 2, "8,64 or 2..64, from 1 on", [](const std::string& word) {
       const bool digits =
           !word.empty() && word.size() < 9 && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
       const Count n = digits ? std::stoull(word) : 0;

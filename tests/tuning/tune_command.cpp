@@ -208,10 +208,13 @@ TEST_CASE("tune says what is wrong with what it is asked, before it works") {
       {{"host", "--collectives", "allredue"}, "--collectives: found \"allredue\"; did you mean \"allreduce\"?"},
       {{"host", "--collectives", "alltoallv"}, "whose blocks have lengths of their own"},
       {{"host", "--bytes", "1GiB..8"}, "--bytes: found \"1GiB..8\", expected a list or a range"},
-      {{"host", "--bytes", "0"}, "--bytes: found \"0\""},
+      {{"host", "--bytes", "0"},
+       "--bytes: found \"0\", expected a list or a range such as 64KiB,1MiB or 8..1GiB, of 1 B"},
+      {{"host", "--bytes", "8,2TiB"}, "--bytes: found \"2TiB\", expected a list or a range"},
+      {{"host", "--bytes", "8,2TiB"}, ", of 1 B to 1 TiB"},
       {{"host", "--bytes", "8..1GiB*x"}, "--bytes"},
-      {{"host", "--bytes", "8..1GiB*1.1"}, "--bytes"},
-      {{"host", "--ranks", "0"}, "--ranks: found \"0\""},
+      {{"host", "--bytes", "8..1GiB*1.1"}, "--bytes: found \"8..1GiB*1.1\", which are more than 64 values"},
+      {{"host", "--ranks", "0"}, "--ranks: found \"0\", expected a list or a range such as 8,64 or 2..64, from 1 on"},
       {{"host", "--ranks", "2,x"}, "--ranks: found \"x\""},
       {{"host", "--ranks", "128"}, "--ranks: found 128, but host has only 64 cards"},
       {{"host", "--dtype", "f33"}, "--dtype: found \"f33\""},
@@ -234,6 +237,7 @@ TEST_CASE("a table that cannot be written, as nothing was simulated, is said and
   const Ended e = run_gccl({"tune", "host", "--quiet", "--ranks", "64", "--bytes", "1TiB", "--collectives", "alltoall",
                             "--steps", "1000", "--table", table});
   CHECK(e.code == 2);
-  CHECK(e.err.find("t.json: not written: nothing was simulated") != std::string::npos);
+  CHECK(e.err.find("t.json: not written: nothing was simulated, and a table has at least one entry; more --steps") !=
+        std::string::npos);
   CHECK(read_text(table) == "an older one");
 }
