@@ -271,7 +271,12 @@ void read_model_keys(const json::Node& node, LlmWorkload& w) {
 void read_playing_keys(const json::Node& node, LlmWorkload& w) {
   if (const auto n = node.find("sm_share"))
     by_kind(*n, w.sm_share, [](const json::Node& x) { return x.number(0, 0.95); });
-  if (const auto n = node.find("engine")) w.engine = Engine(n->one_of(engine_names()));
+  if (const auto n = node.find("engine")) {
+    w.engine = Engine(n->one_of(engine_names()));
+    if (plays_ranks(w.engine))
+      n->fail(
+          fmt::format("found \"{}\", which is for scenarios; expected one of model, flow, simgrid", name(w.engine)));
+  }
   if (const auto n = node.find("planner")) w.planner = PlannerKind(n->one_of(kPlanners));
   if (const auto n = node.find("algorithms"))
     for (const auto& [key, value] : n->members()) {

@@ -248,6 +248,9 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
     check_refused({"run", file}, expected);
   }
   const std::string good = folder.write("g.json", small_step().dump()).string();
+  for (const char* engine : {"protocol", "real"})
+    check_refused({"run", good, "--engine", engine},
+                  fmt::format("g.json: /engine: found \"{}\", which is for", engine));
   check_refused({"run", good, "--csv", "-"}, "--csv: a step has no rows");
   check_refused({"run", good, "--what-if", "overlap"}, "--what-if: found \"overlap\", expected KEY=VALUE");
   check_refused({"run", good, "--what-if", "algorithm=rong"}, "--what-if: found algorithm \"rong\"");
