@@ -95,6 +95,18 @@ std::string candidate_table(const Json& e) {
   return "\nwhere the predicted time goes\n" + columns(rows, 3);
 }
 
+// With --as candidates and machines are still what GCCL compares; where the choice changes is the other library's.
+struct Headings {
+  std::string library, lost, crossovers, what_if;
+};
+Headings headings(const Json& e) {
+  if (e["planner"] == "gccl")
+    return {"GCCL", "why the others lost", "where the choice changes with the size", "what would change it"};
+  const std::string library = e["planner"] == "nccl" ? "NCCL" : "Open MPI";
+  return {library, "why the others lose to GCCL's own choice",
+          fmt::format("where {}'s choice changes with the size", library), "what would change GCCL's own choice"};
+}
+
 std::string reasons(const Json& e, bool all) {
   std::string text;
   std::set<std::string> seen;
@@ -113,7 +125,7 @@ std::string reasons(const Json& e, bool all) {
                         x["protocol"].is_string() ? " with " + x["protocol"].get<std::string>() : "",
                         x["why"].get<std::string>());
   }
-  return text.empty() ? "" : "\nwhy the others lost\n" + text;
+  return text.empty() ? "" : fmt::format("\n{}\n{}", headings(e).lost, text);
 }
 
 std::string crossover_table(const Json& e) {
@@ -132,7 +144,7 @@ std::string crossover_table(const Json& e) {
     }
   }
   if (e["collective"] == "barrier") return {};
-  return "\nwhere the choice changes with the size\n" + columns(rows, 3);
+  return fmt::format("\n{}\n{}", headings(e).crossovers, columns(rows, 3));
 }
 
 std::string what_if_table(const Json& e) {
@@ -141,7 +153,7 @@ std::string what_if_table(const Json& e) {
     rows.push_back({w["what"], format_time(number_of(w, "predicted_us")),
                     fmt::format("{:.3g} % less", std::max(0.0, number_of(w, "saves_percent"))),
                     w["changes"].get<bool>() ? "the choice becomes " + plan_text(w) : "the same choice"});
-  return rows.empty() ? "" : "\nwhat would change it\n" + columns(rows, 4);
+  return rows.empty() ? "" : fmt::format("\n{}\n{}", headings(e).what_if, columns(rows, 4));
 }
 
 std::string nccl_table(const Json& e) {
@@ -155,7 +167,7 @@ std::string nccl_table(const Json& e) {
 
 std::string headline(const Json& e) {
   const Json& c = e["choice"];
-  const std::string who = e["planner"] == "nccl" ? "NCCL" : e["planner"] == "openmpi" ? "Open MPI" : "GCCL";
+  const std::string who = headings(e).library;
   if (e["planner"] == "gccl") {
     if (!c["algorithm"].is_string()) return who + " has no algorithm for it";
     return fmt::format("GCCL takes {}: {} predicted", plan_text(c), format_time(number_of(c, "predicted_us")));
@@ -231,7 +243,7 @@ std::string explanation_svg(Json e) {
     y += 20;
   };
   if (e["collective"] != "barrier") {
-    section("where the choice changes with the size");
+    section(headings(e).crossovers);
     for (const Json& c : e["crossovers"]) {
       const std::string what = c.contains("theirs")
                                    ? text_of(c["theirs"])
@@ -242,7 +254,7 @@ std::string explanation_svg(Json e) {
     }
     y += 16;
   }
-  if (!e["what_if"].empty()) section("what would change it");
+  if (!e["what_if"].empty()) section(headings(e).what_if);
   for (const Json& w : e["what_if"]) {
     canvas.text(40, y,
                 fmt::format("{}: {} ({:.3g} % less), {}", w["what"].get<std::string>(),

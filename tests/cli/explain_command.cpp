@@ -1,5 +1,6 @@
 // gccl explain: its text, JSON and picture, beside what gccl run says of the same call, and wrong input.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -71,6 +72,23 @@ TEST_CASE("the text names the choice, the reasons, the cross-overs and what woul
   CHECK(run_gccl({"explain", "pcie-box", "--ranks", "1", "--bytes", "8"}).code == 0);
   CHECK(run_gccl({"explain", "host", "--collective", "barrier"}).code == 0);
   CHECK(run_gccl({"explain", "host", "--bytes", "0"}).code == 0);
+}
+
+TEST_CASE("with --as it is said whose choice loses, changes with the size, and changes with the machine") {
+  const Folder folder;
+  const std::string svg = (folder.path / "why.svg").string();
+  for (const auto& [as, library] : {std::pair("nccl", "NCCL"), {"openmpi", "Open MPI"}}) {
+    const Ended e =
+        run_gccl({"explain", "dgx-h100-superpod-2048", "--bytes", "1MiB", "--ranks", "64", "--as", as, "--svg", svg});
+    REQUIRE(e.code == 0);
+    // The tree that NCCL takes is among those that lose to the planner's choice.
+    CHECK(e.out.find("\nwhy the others lose to GCCL's own choice\n  hierarchical") != std::string::npos);
+    CHECK(e.out.find("\nwhat would change GCCL's own choice\n  links") != std::string::npos);
+    CHECK(e.out.find(fmt::format("\nwhere {}'s choice changes with the size\n", library)) != std::string::npos);
+    const std::string picture = read_text(svg);
+    CHECK(picture.find("what would change GCCL") != std::string::npos);
+    CHECK(picture.find(fmt::format("where {}", library)) != std::string::npos);
+  }
 }
 
 TEST_CASE("explain says who decides, as run does: GCCL_ALGORITHM, GCCL_ALGO, a table, the model") {
