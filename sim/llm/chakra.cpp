@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -307,8 +308,27 @@ std::filesystem::path chakra_file(const std::filesystem::path& prefix, Rank rank
 Rank chakra_ranks(const std::filesystem::path& prefix) {
   std::error_code error;
   Rank n = 0;
-  while (std::filesystem::exists(chakra_file(prefix, n), error)) ++n;
+  while (std::filesystem::exists(std::filesystem::symlink_status(chakra_file(prefix, n), error))) ++n;
   return n;
+}
+
+std::optional<std::filesystem::path> chakra_beyond(const std::filesystem::path& prefix, Rank ranks) {
+  const std::string start = prefix.filename().string() + ".", end = ".et";
+  const std::filesystem::path folder = prefix.parent_path().empty() ? "." : prefix.parent_path();
+  std::optional<std::filesystem::path> first;
+  Rank lowest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), none; !error && at != none; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.size() <= start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end)) continue;
+    const char* const to = name.data() + name.size() - end.size();
+    Rank rank = 0;
+    const auto read = std::from_chars(name.data() + start.size(), to, rank);
+    if (read.ec != std::errc() || read.ptr != to || rank < ranks || (first && rank >= lowest)) continue;
+    first = at->path();
+    lowest = rank;
+  }
+  return first;
 }
 
 std::vector<ChakraNode> read_chakra(const std::filesystem::path& file, Rank rank) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct ChakraNode {
 std::filesystem::path chakra_file(const std::filesystem::path& prefix, Rank rank);
 // How many ranks have a file: 0, 1, ...
 Rank chakra_ranks(const std::filesystem::path& prefix);
+// The file of a rank from `ranks` on, the lowest that there is: where chakra_ranks() says `ranks`, one before is
+// missing.
+std::optional<std::filesystem::path> chakra_beyond(const std::filesystem::path& prefix, Rank ranks);
 // Nodes in an order in which each comes behind those that it waits for, of those that could be next the lowest id
 // first. Throws json::InputError with file, byte or node, what was found and what was expected: no such message, node
 // types and collectives that GCCL does not know, dependencies on no node or in a circle.

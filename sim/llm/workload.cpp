@@ -234,7 +234,10 @@ void read_chakra_keys(const json::Node& node, LlmWorkload& w) {
   w.phase = Phase::prefill;
   w.parallel.data = chakra_ranks(t.prefix);
   w.global_batch = w.parallel.data;
-  if (w.parallel.data == 0) c.at("prefix").fail(fmt::format("there is no {}", chakra_file(t.prefix, 0).string()));
+  const auto beyond = chakra_beyond(t.prefix, w.parallel.data);
+  if (w.parallel.data == 0 || beyond)
+    c.at("prefix").fail(fmt::format("there is no {}{}", chakra_file(t.prefix, w.parallel.data).string(),
+                                    beyond ? ", but a " + beyond->string() : ""));
   if (const auto n = node.find("compute")) {
     n->allow({"card_TFLOPS", "efficiency", "memory_GBps", "memory_efficiency", "source"});
     maybe(*n, "card_TFLOPS", w.compute.card_TFLOPS, 1e-3, 1e9);

@@ -196,6 +196,25 @@ TEST_CASE("traces and communicators are no outputs, and what is no regular file 
   check_refused({"run", t.file}, "t.2.et: is a folder, expected a file");
 }
 
+TEST_CASE("a rank whose trace is missing is no end of the ranks") {
+  const std::string good = trace_of({traced(1, kCollective, {}, all_reduce(4096))});
+  const TwoRanks t(good, good);
+  for (const char* other : {"t.x.et", "t.3.et.old", "t2.3.et", "t..et", "t.3", "t.-3.et"}) t.folder.write(other, good);
+  CHECK(t.result()["ranks"] == 2);
+  t.folder.write("t.12.et", good);
+  t.folder.write("t.3.et", good);
+  const Ended e = check_refused({"run", t.file}, "/chakra/prefix: there is no ");
+  CHECK(e.err.find("t.2.et, but a ") != std::string::npos);
+  CHECK(e.err.ends_with("t.3.et\n"));
+  t.folder.write("t.2.et", good);
+  fs::remove(t.folder.path / "t.12.et");
+  CHECK(t.result()["ranks"] == 4);
+  // A link to nothing is a rank whose trace cannot be read.
+  fs::remove(t.folder.path / "t.3.et");
+  fs::create_symlink("nothing", t.folder.path / "t.3.et");
+  check_refused({"run", t.file}, "t.3.et: ");
+}
+
 TEST_CASE("damaged traces are refused or played, and never break the program") {
   std::string bytes = read_text(kRoot / "workloads/chakra/step.0.et");
   const Folder folder;
