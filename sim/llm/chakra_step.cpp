@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kTracedTasksMax = 8'000'000;
+constexpr Count kTracedBytesMax = Count(1) << 50;  // as in scenarios
 
 class Traces {
  public:
@@ -194,6 +195,9 @@ class Traces {
   SharedCall& collective(const ChakraNode& n, std::size_t k) {
     const Members& members = members_of(n);
     // As scenarios count; of an all-gather ASTRA-sim counts what one rank has.
+    if (n.collective == Collective::allgather && n.comm_bytes > kTracedBytesMax / members.size())
+      fail(n, fmt::format("comm_size {} of each of {} ranks, expected at most 2^50 bytes of all together", n.comm_bytes,
+                          members.size()));
     const Count bytes = n.collective == Collective::allgather ? n.comm_bytes * members.size() : n.comm_bytes;
     return enter(collectives_[{n.group, k}], n, {n.collective, bytes, Dtype::u8, GroupSet::data, false}, members);
   }

@@ -40,7 +40,9 @@ std::string headline(const Json& r) {
   return fmt::format("{}: {} on {}, {}{}{}, {} engine", r["workload"]["name"].get_ref<const std::string&>(),
                      r["phase"].get_ref<const std::string&>(), r["cluster"]["name"].get_ref<const std::string&>(),
                      json::format_ranks(r["ranks"].get<std::uint64_t>()), sizes.empty() ? "" : " (" + sizes + ")",
-                     r["phase"] == "training" ? fmt::format(", {} micro-batches", r["micro_batches"].get<Count>()) : "",
+                     r["phase"] != "training"  ? ""
+                     : r["micro_batches"] == 1 ? ", 1 micro-batch"
+                                               : fmt::format(", {} micro-batches", r["micro_batches"].get<Count>()),
                      r["engine"].get_ref<const std::string&>());
 }
 

@@ -146,6 +146,9 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
           R"({"compute": {"card_TFLOPS": 10}})");
   refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 0) + real_attribute("comm_size", 2.5))}),
           "comm_size 2.5, expected an integer");
+  const std::string long_gather =
+      trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 2) + attribute("comm_size", 9, 1ull << 50))});
+  refused(long_gather, long_gather, "t.0.et: node 1 \"n1\": comm_size 1125899906842624 of each of 2 ranks, expected");
   refused(good, good.substr(0, good.size() - 3), "bytes, but only");
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
