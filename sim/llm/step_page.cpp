@@ -58,10 +58,12 @@ void legend(Canvas& c, double y, const std::vector<std::pair<std::string, std::s
   }
 }
 
+double pixels_per_us(double us) { return us > 0 ? (kWidth - kLeft - 20) / us : 0; }
+
 std::string bars(const PlayedStep& s) {
   const Timeline& t = s.timeline;
   Canvas c;
-  const double scale = (kWidth - kLeft - 20) / t.step_us;
+  const double scale = pixels_per_us(t.step_us);
   double y = 30;
   std::vector<std::pair<std::string, std::string_view>> items{{"compute", kBackward}, {"slowed", kSlowed}};
   for (std::size_t k = 0; k < kKinds; ++k)
@@ -149,7 +151,7 @@ std::string timeline(const PlayedStep& s, const Rows& rows) {
     legend(c, 6, {{"forward", kForward}, {"backward", kBackward}, {"optimizer", kOptimizer}});
   else
     legend(c, 6, {{"forward", kForward}});
-  const double scale = (kWidth - kLeft - 20) / s.timeline.step_us;
+  const double scale = pixels_per_us(s.timeline.step_us);
   double y = 30;
   for (const Rank stage : stages_shown(s.graph.stages)) {
     c.text(kLeft - 8, y + 12, fmt::format("{} {}", s.workload.chakra ? "rank" : "stage", stage), 11,
@@ -166,7 +168,7 @@ std::string timeline(const PlayedStep& s, const Rows& rows) {
 // All queues of one stage between two times.
 std::string cut_out(const PlayedStep& s, const Rows& rows, Rank stage, double from, double to) {
   Canvas c;
-  const double scale = (kWidth - kLeft - 20) / (to - from);
+  const double scale = pixels_per_us(to - from);
   double y = 12;
   for (std::size_t q = 0; q < kQueues; ++q) {
     const auto& all = rows[stage * kQueues + q];
@@ -262,8 +264,7 @@ std::string step_page(const PlayedStep& s) {
     std::vector<std::vector<std::string>> list{{"what if", "step", "change", "exposed", "bubble"}};
     const double step = r["step_us"];
     for (const Json& c : changes)
-      list.push_back({c["change"], format_time(c["step_us"]),
-                      fmt::format("{:+.1f} %", (c["step_us"].get<double>() / step - 1) * 100),
+      list.push_back({c["change"], format_time(c["step_us"]), change_text(step, c["step_us"]),
                       part(c["exposed_us"], c["step_us"]), part(c["bubble_us"], c["step_us"])});
     body += fmt::format("<div class=\"card\"><h4>What if</h4>\n{}</div>\n", table(list, 1));
   }

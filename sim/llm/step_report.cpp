@@ -48,6 +48,10 @@ std::string headline(const Json& r) {
 
 }  // namespace
 
+std::string change_text(double before_us, double after_us) {
+  return before_us > 0 ? fmt::format("{:+.1f} %", (after_us / before_us - 1) * 100) : "-";
+}
+
 std::string memory_missing(const PlayedStep& s) {
   const double has = s.workload.memory_GB;
   if (has == 0) return {};
@@ -113,9 +117,8 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       rows = {{"\n  what if", "step", "change", "exposed", "bubble"}};
       for (const Json& c : changes) {
         const double us = c["step_us"];
-        rows.push_back({"  " + c["change"].get<std::string>(), format_time(us),
-                        step > 0 ? fmt::format("{:+.1f} %", (us / step - 1) * 100) : "-", percent(c["exposed_us"], us),
-                        percent(c["bubble_us"], us)});
+        rows.push_back({"  " + c["change"].get<std::string>(), format_time(us), change_text(step, us),
+                        percent(c["exposed_us"], us), percent(c["bubble_us"], us)});
       }
       out += aligned(rows, 200);
     }

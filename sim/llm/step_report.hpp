@@ -11,6 +11,8 @@ namespace gccl::sim::llm {
 std::string step_text(const PlayedStep& step, bool quiet);
 // Which stage needs more memory than the workload's cards have, and how much; empty where all fit.
 std::string memory_missing(const PlayedStep& step);
+// By how much a step takes longer; "-" where it took no time before.
+std::string change_text(double before_us, double after_us);
 // Self-contained HTML: the same, a bar for each stage, the timeline of the stages and a cut-out of one.
 std::string step_page(const PlayedStep& step);
 // For ui.perfetto.dev and chrome://tracing: a process for each stage, a thread for each of its queues. At most

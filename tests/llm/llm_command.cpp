@@ -276,8 +276,14 @@ TEST_CASE("a step of no time has nothing in flight at the same time, and no part
   CHECK(r["together"].empty());
   CHECK(r["ok"] == true);
   const Folder folder;
-  const Ended e = run_gccl({"run", folder.write("w.json", none.dump()).string(), "--what-if", "overlap=false"});
+  const std::string page = (folder.path / "p.html").string();
+  const Ended e =
+      run_gccl({"run", folder.write("w.json", none.dump()).string(), "--what-if", "overlap=false", "--html", page});
   CHECK(e.code == 0);
+  const std::string text = read_text(page), body = text.substr(text.find("</head>"));
+  CHECK(body.find("What if</h4>") != std::string::npos);
+  for (const char* number : {"\"nan", "\"-nan", ">nan", ">-nan", ">+nan", "inf"})
+    CHECK_MESSAGE(body.find(number) == std::string::npos, number);
   CHECK(e.out.find("overlap=false  0 us       -        -       -\n") != std::string::npos);
 }
 
