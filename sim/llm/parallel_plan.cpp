@@ -209,7 +209,7 @@ Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
 
 std::string parallel_plan_text(Json plan) {
   json::replace_control(plan);
-  constexpr std::size_t kShown = 20;
+  constexpr std::size_t kShown = 20;  // or as many as were played
   std::vector<std::vector<std::string>> rows{{"", "tensor", "context", "expert", "pipeline", "x", "data", "micro",
                                               "ZeRO", "recompute", "memory", "estimate", "step", "MFU", "exposed",
                                               "bubble"}};
@@ -218,7 +218,7 @@ std::string parallel_plan_text(Json plan) {
                                  : "";
   };
   for (const Json& p : plan["plans"]) {
-    if (rows.size() > kShown) break;
+    if (rows.size() > kShown && !p.contains("step_us")) break;
     rows.push_back({std::to_string(rows.size())});
     for (const char* key : {"tensor", "context", "expert", "pipeline", "interleave", "data", "micro", "zero"})
       rows.back().push_back(std::to_string(p[key].get<std::uint64_t>()));
@@ -232,10 +232,12 @@ std::string parallel_plan_text(Json plan) {
     rows.back().push_back(of_step(p, "exposed_us"));
     rows.back().push_back(of_step(p, "bubble_us"));
   }
-  return fmt::format(
-      "{} on {}, {}: {} ways fit {:.4g} GB a card\n{}", plan["workload"]["name"].get_ref<const std::string&>(),
-      plan["cluster"].get_ref<const std::string&>(), json::format_ranks(plan["ranks"].get<std::uint64_t>()),
-      plan["ways"].get<std::size_t>(), plan["memory_GB"].get<double>(), aligned(rows, 200));
+  const std::size_t ways = plan["ways"], more = ways - (rows.size() - 1);
+  return fmt::format("{} on {}, {}: {} ways fit {:.4g} GB a card\n{}{}",
+                     plan["workload"]["name"].get_ref<const std::string&>(),
+                     plan["cluster"].get_ref<const std::string&>(),
+                     json::format_ranks(plan["ranks"].get<std::uint64_t>()), ways, plan["memory_GB"].get<double>(),
+                     aligned(rows, 200), more > 0 ? fmt::format("  and {} more, which --json has\n", more) : "");
 }
 
 }  // namespace gccl::sim::llm

@@ -183,6 +183,14 @@ TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in
     CHECK(step_of(same)["step_us"] == p["step_us"]);
     CHECK(p["estimate_us"].get<double>() == Approx(p["step_us"].get<double>()).epsilon(0.3));
   }
+  // In text the 20 best, or all that were played.
+  for (const auto& [top, shown] : {std::pair("3", 20), {"22", 22}}) {
+    const std::string text = run_gccl({"plan-parallel", file, "--top", top, "--micro", "2"}).out;
+    CAPTURE(text);
+    CHECK(text.find(fmt::format("\n  {} ", shown)) != std::string::npos);
+    CHECK(text.find(fmt::format("\n  {} ", shown + 1)) == std::string::npos);
+    CHECK(text.ends_with(fmt::format("\n  and {} more, which --json has\n", plans.size() - std::size_t(shown))));
+  }
   check_refused({"plan-parallel", file, "--memory-gb", "0.01"},
                 "nothing fits 0.01 GB on 64 ranks: the least that a step takes is");
   check_refused({"plan-parallel", "decode-tensor-8"}, "/phase: expected \"training\"");
