@@ -101,8 +101,9 @@ class ExplanationBuilder {
     const bool nccl = q_.as == PlannerKind::nccl;
     out["decided"] =
         o.theirs.empty() ? "there is no rule for this collective"
-        : nccl           ? "the lowest time in NCCL's own model (select/others/nccl_model.hpp)"
-               : "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)";
+        : !nccl ? "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)"
+        : nccl_model().empty() ? "NCCL has no other way, whatever the size"
+                               : "the lowest time in NCCL's own model (select/others/nccl_model.hpp)";
     if (!o.algorithm) return out;
     CostModels models = stairs_.machine();
     std::size_t first = 0;
@@ -167,6 +168,7 @@ class ExplanationBuilder {
       all.push_back(std::move(entry));
     };
     OtherChoice now = other(1);
+    if (now.theirs.empty()) return all;  // no rule, whatever the size
     add(1, now);
     if (q_.kind == Collective::barrier) return all;
     for (Count last = 1; last < most();) {

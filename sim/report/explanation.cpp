@@ -143,7 +143,7 @@ std::string crossover_table(const Json& e) {
                                 : "-");
     }
   }
-  if (e["collective"] == "barrier") return {};
+  if (rows.empty() || e["collective"] == "barrier") return {};
   return fmt::format("\n{}\n{}", headings(e).crossovers, columns(rows, 3));
 }
 
@@ -172,6 +172,11 @@ std::string headline(const Json& e) {
     if (!c["algorithm"].is_string()) return who + " has no algorithm for it";
     return fmt::format("GCCL takes {}: {} predicted", plan_text(c), format_time(number_of(c, "predicted_us")));
   }
+  if (!c["theirs"].is_string())
+    return fmt::format("{} has no rule for it", who) +
+           (e["candidates"].empty() ? ""
+                                    : fmt::format("; GCCL takes {}: {} predicted", plan_text(e["candidates"][0]),
+                                                  format_time(number_of(e["candidates"][0], "predicted_us"))));
   std::string text = fmt::format("{} takes {}", who, text_of(c["theirs"]));
   if (c.contains("algorithm")) {
     text += fmt::format("; GCCL's {} is predicted to take {}", plan_text(c), format_time(number_of(c, "predicted_us")));
@@ -242,7 +247,7 @@ std::string explanation_svg(Json e) {
     canvas.text(20, y, title, 13, Canvas::Anchor::start, "#263238", true);
     y += 20;
   };
-  if (e["collective"] != "barrier") {
+  if (!e["crossovers"].empty() && e["collective"] != "barrier") {
     section(headings(e).crossovers);
     for (const Json& c : e["crossovers"]) {
       const std::string what = c.contains("theirs")

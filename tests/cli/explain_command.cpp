@@ -91,6 +91,27 @@ TEST_CASE("with --as it is said whose choice loses, changes with the size, and c
   }
 }
 
+TEST_CASE("where another library has no rule, explain says so, and what GCCL takes") {
+  const std::vector<std::string> call{"ethernet-cpu", "--collective", "sendrecv", "--bytes", "1KiB", "--ranks", "4"};
+  std::vector<std::string> words{"explain"}, theirs = call;
+  words.insert(words.end(), call.begin(), call.end());
+  theirs.insert(theirs.end(), {"--as", "openmpi"});
+  words.insert(words.end(), {"--as", "openmpi"});
+  const Ended e = run_gccl(words);
+  CHECK(e.out.find("\nOpen MPI has no rule for it; GCCL takes direct: 2.6") != std::string::npos);
+  CHECK(e.out.find("changes with the size") == std::string::npos);
+  const Json j = explained(theirs);
+  CHECK(j["choice"]["theirs"].is_null());
+  CHECK(j["crossovers"].empty());
+  CHECK(j["candidates"] == explained(call)["candidates"]);
+
+  // NCCL's gather is grouped sends and receives: its model compares nothing.
+  const Json gather = explained(
+      {"dgx-h100-superpod-2048", "--collective", "gather", "--bytes", "1KiB", "--ranks", "4", "--as", "nccl"});
+  CHECK(gather["nccl_model"].empty());
+  CHECK(gather["choice"]["decided"] == "NCCL has no other way, whatever the size");
+}
+
 TEST_CASE("explain says who decides, as run does: GCCL_ALGORITHM, GCCL_ALGO, a table, the model") {
   const Folder folder;
   const std::string table = folder
