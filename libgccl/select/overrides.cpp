@@ -45,7 +45,9 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
     if (!a)
       return wrong(fmt::format("there is no algorithm \"{}\" for {}{}", algorithm, name(*kind),
                                suggestion(algorithm, algorithm_names(*kind))));
-    out->by_kind_[std::size_t(*kind)] = a;
+    const Algorithm*& now = out->by_kind_[std::size_t(*kind)];
+    if (now && now != a) return wrong(fmt::format("{} and {} for {}: expected one", now->name, a->name, name(*kind)));
+    now = a;
   }
   return {};
 }

@@ -103,6 +103,8 @@ TEST_CASE("wrong values and names are errors of the start that say what was expe
       {{{"GCCL_ALGORITHM", "barrier=whatever_it_takes"}}, "; expected one of dissemination, tree, direct"},
       {{{"GCCL_ALGORITHM", "allreduce=hierarchical(ring,swing),broadcast=chian"}}, "; did you mean \"chain\"?"},
       {{{"GCCL_ALGORITHM", "ring"}}, "\"ring\" is not COLLECTIVE=ALGORITHM"},
+      {{{"GCCL_ALGORITHM", "allreduce=ring,broadcast=chain,allreduce=tree"}},
+       "ring and tree for allreduce: expected one"},
   };
   for (const auto& wrong : cases)
     check({.size = 1, .environment = wrong.first}, [&words = wrong.second](int) {
