@@ -80,15 +80,18 @@ DocumentTimes of_tuning(const Node& document) {
   return m;
 }
 
-// Its time, those under changes, and what each of its communications takes alone.
+// Its time, those under changes, and what each of its communications takes alone. A decoded token is no training step,
+// whatever its workload is called.
 DocumentTimes of_step(const Node& document) {
   DocumentTimes m;
   const std::string where = fmt::format("{} on {} ({})", document.at("workload").at("name").string(),
                                         document.at("cluster").at("name").string(), document.at("engine").string());
-  add(m.times, where + ": step", document.at("step_us").number(0, kTimeMax));
+  const std::string phase = optional_text(document, "phase"),
+                    step = phase == "prefill" || phase == "decode" ? phase + " step" : "step";
+  add(m.times, fmt::format("{}: {}", where, step), document.at("step_us").number(0, kTimeMax));
   if (const auto changes = document.find("what_if"))
     for (const Node& change : changes->items(0, kRowsMax))
-      add(m.times, fmt::format("{}: step with {}", where, change.at("change").string()),
+      add(m.times, fmt::format("{}: {} with {}", where, step, change.at("change").string()),
           change.at("step_us").number(0, kTimeMax));
   for (const Node& traffic : document.at("traffic").items(0, kRowsMax)) {
     std::string call = fmt::format("{}: {}, {}", where, traffic.at("kind").string(), traffic.at("what").string());

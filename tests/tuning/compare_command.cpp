@@ -156,4 +156,11 @@ TEST_CASE("compare knows steps of LLMs: their times, those under changes, and th
   CHECK(e.out.find("tensor, activations, allgather 1 KiB, 8 ranks: 10 us -> 8 us, -20 %") != std::string::npos);
   CHECK(e.out.find("ring -> bruck") != std::string::npos);
   CHECK(run_gccl({"compare", a, b, "--threshold", "10.1"}).code == 0);
+
+  // The same workload, decoding: its communications alone have something in common with a training step's.
+  Json token = Json::parse(read_text(b));
+  token["phase"] = "decode";
+  const std::string c = folder.write("c.json", token.dump()).string();
+  CHECK(run_gccl({"compare", a, c}).out.starts_with("1 times in both; 2 only before, 2 only after"));
+  CHECK(run_gccl({"compare", c, c}).out.starts_with("3 times in both"));
 }
