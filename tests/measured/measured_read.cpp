@@ -1,40 +1,14 @@
 // Readers of measurements, on the shapes in which tools print them.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
-#include "libgccl/json/reader.hpp"
 #include "sim/measured/read/csv.hpp"
 #include "sim/measured/read/read.hpp"
+#include "tests/measured/reading.hpp"
 #include "tests/measured/table_text.hpp"
-#include "tests/support/folder.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
 using namespace gccl::test;
-
-namespace {
-
-Measured read(std::string_view text, const StatedOfRows& stated = {}) {
-  const Folder folder;
-  return read_measurements({folder.write("any-name", text)}, stated);
-}
-
-std::string wrong(std::string_view text) {
-  try {
-    read(text);
-  } catch (const json::InputError& e) {
-    return e.what();
-  }
-  return "nothing";
-}
-
-bool has_reason(const Measured& m, std::string_view part) {
-  return std::any_of(m.skipped.begin(), m.skipped.end(),
-                     [&](const SkippedRow& s) { return s.reason.find(part) != s.reason.npos; });
-}
-
-}  // namespace
 
 TEST_CASE("CSV is read as RFC 4180 has it, and its lines are counted") {
   const auto records = read_csv(

@@ -9,7 +9,8 @@ namespace {
 
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  CsvReader(std::string_view text, const std::string& file, std::size_t first_line)
+      : text_(text), file_(file), line_(first_line) {
     if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
   }
 
@@ -66,11 +67,13 @@ class CsvReader {
 
   std::string_view text_;
   const std::string& file_;
-  std::size_t at_ = 0, line_ = 1;
+  std::size_t at_ = 0, line_;
 };
 
 }  // namespace
 
-std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file) { return CsvReader(text, file).all(); }
+std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file, std::size_t first_line) {
+  return CsvReader(text, file, first_line).all();
+}
 
 }  // namespace gccl::sim

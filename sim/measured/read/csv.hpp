@@ -14,7 +14,7 @@ struct CsvRecord {
 
 // Every record; lines without any character are none. Takes LF and CR LF, and a UTF-8 byte order mark. Throws
 // json::InputError ("FILE:LINE: ..."): a quote inside a field that does not begin with one, text behind a closing
-// quote, a quote that is never closed.
-std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file);
+// quote, a quote that is never closed. `first_line`: the number of the text's first line in the file.
+std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file, std::size_t first_line = 1);
 
 }  // namespace gccl::sim

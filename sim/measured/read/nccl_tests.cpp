@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "sim/measured/read/readers.hpp"
 
@@ -11,40 +13,111 @@ namespace {
 
 constexpr std::size_t kNameMax = 64;  // of a collective
 
+struct Names {
+  std::vector<std::string> names;  // each once
+  bool programs = false;
+};
+
+// "all_reduce" of each "all_reduce_perf" in a line that ends there, as the name of a program does; of those in longer
+// names, "all_reduce_perf.log", where there are no others.
+Names names_in(std::string_view line) {
+  constexpr std::string_view kOthers[] = {"hypercube", "all_reduce_bias"};  // GCCL has no counterpart of
+  std::vector<std::string> programs, others;
+  for (std::size_t at = line.find("_perf"); at != line.npos; at = line.find("_perf", at + 5)) {
+    std::size_t begin = at;
+    while (begin > 0 && at - begin < kNameMax &&
+           (std::islower(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
+      --begin;
+    const std::string name(line.substr(begin, at - begin));
+    if (name.empty() ||
+        (!measured_collective(name) && std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers)))
+      continue;
+    std::string_view behind = line.substr(at + 5);
+    if (behind.starts_with("_mpi")) behind.remove_prefix(4);
+    auto& names =
+        behind.empty() || std::string_view(" \t\r\"';,|&)").find(behind[0]) != behind.npos ? programs : others;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return programs.empty() ? Names{others, false} : Names{programs, true};
+}
+
+// Where a table's lines have what.
+struct Columns {
+  std::size_t before = 0;            // of time: size, count, type, perhaps operation and root
+  std::optional<std::size_t> redop;  // may be left out in a line
+  std::size_t words = 0;             // of a whole line
+  bool checked = false, cpu = false;
+};
+
+// "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"; nothing where it is none.
+std::optional<Columns> columns_in(std::vector<std::string_view> names) {
+  if (names[0] == "#") names.erase(names.begin());
+  const auto find = [&](std::string_view name) { return std::find(names.begin(), names.end(), name); };
+  Columns c;
+  auto time = find("time");
+  if (time == names.end()) {
+    time = find("cputime");
+    c.cpu = true;
+  }
+  if (time == names.end() || find("busbw") == names.end()) return std::nullopt;
+  c.before = std::size_t(time - names.begin());
+  if (c.before < 2 || names.end() - time < 3) return std::nullopt;
+  if (const auto redop = find("redop"); redop < time && redop - names.begin() > 2)
+    c.redop = std::size_t(redop - names.begin());
+  c.words = names.size() + (find("timestamp") != names.end());  // a date and a time
+  c.checked = names.end() - time > 3 && time[3] == "#wrong";
+  return c;
+}
+
 class NcclTestsReader {
  public:
   NcclTestsReader(std::string_view text, const std::string& file, RowCollector& to) : file_(file), to_(to) {
-    for (const TextLine& line : lines_of(text)) read(line);
+    const std::vector<TextLine> lines = lines_of(text);
+    std::set<std::string> names;
+    for (const TextLine& line : lines)
+      if (const Names found = names_in(line.text); found.names.size() == 1) names.insert(found.names[0]);
+    if (names.size() == 1) only_name_ = *names.begin();
+    for (const TextLine& line : lines) read(line);
   }
 
  private:
   void read(const TextLine& line) {
     const std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) return;
-    name_collective(line.text);
+    name_collective(line.text, words);
     if (words[0].starts_with('#')) return read_comment(words);
-    if (!measures_ || !count_in(words[0]) || words.size() < 5) return;
-    add_row({file_, line.number}, words);
+    if (columns_ && count_in(words[0])) add_row({file_, line.number}, words);
   }
 
-  // "all_reduce_perf" in a command line, or "# Collective test starting: all_reduce_perf".
-  void name_collective(std::string_view line) {
-    for (std::size_t at = line.find("_perf"); at != line.npos; at = line.find("_perf", at + 5)) {
-      std::size_t begin = at;
-      while (begin > 0 && at - begin < kNameMax &&
-             (std::islower(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
-        --begin;
-      if (begin < at && measured_collective(line.substr(begin, at - begin)))
-        collective_ = std::string(line.substr(begin, at - begin));
+  // "all_reduce_perf" in a command line, or "# Collective test starting: all_reduce_perf". A line that names several
+  // lists programs.
+  void name_collective(std::string_view line, const std::vector<std::string_view>& words) {
+    if (line.find("Collective test concluded") != line.npos) return;
+    if (line.find("Collective test starting:") != line.npos) {
+      std::string_view program = words.back();
+      program.remove_prefix(program.rfind('/') + 1);
+      if (const std::size_t perf = program.find("_perf"); perf != program.npos) program = program.substr(0, perf);
+      named(std::string(program), true);
+    } else if (const Names found = names_in(line); found.names.size() == 1) {
+      named(found.names[0], found.programs);
     }
+  }
+  void named(const std::string& name, bool program) {
+    if (!program && named_ && by_program_) return;
+    collective_ = name;
+    by_program_ = program;
+    named_ = true;
   }
 
   void read_comment(const std::vector<std::string_view>& words) {
     const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
     if (find("nThread") != words.end() || find("nGpus") != words.end()) {  // another test begins
       ranks_of_host_.clear();
-      groups_ = false;
-      measures_ = 0;
+      ranks_.clear();
+      groups_ = several_ = false;
+      columns_.reset();
+      if (!named_ && collective_ != only_name_) collective_.clear();
+      named_ = false;
       return;
     }
     // # Rank 0 Group 0 Pid 1234 on HOST device 0 [0x07] NVIDIA A100
@@ -52,25 +125,24 @@ class NcclTestsReader {
     if (rank != words.end() && on != words.end() && on + 1 != words.end() && rank + 1 != words.end() &&
         count_in(rank[1])) {
       ++ranks_of_host_[std::string(on[1])];
-      if (group != words.end() && group + 1 != words.end() && group[1] != "0") groups_ = true;
+      const bool grouped = group != words.end() && group + 1 != words.end();
+      if (grouped && group[1] != "0") groups_ = true;
+      if (!ranks_.emplace(grouped ? group[1] : "", rank[1]).second) several_ = true;
       return;
     }
-    // #  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong
-    const auto time = find("time");
-    if (time == words.end() || find("busbw") == words.end()) return;
-    measures_ = std::size_t(words.end() - time);
-    each_ = std::size_t(std::find(time + 1, words.end(), "time") - time);
-    checked_ = each_ > 3 && time[3] == "#wrong";
+    if (const auto columns = columns_in(words)) columns_ = columns;
   }
 
   void add_row(FilePlace at, const std::vector<std::string_view>& words) {
-    // size, count and type, then perhaps operation and root, then the measures.
     const auto odd = [&] {
-      to_.skip(at, fmt::format("not a line of nccl-tests' table: expected a size, a count, a type and {} measures",
-                               measures_));
+      to_.skip(at, fmt::format("not a line of nccl-tests' table: expected the {} words that its header names",
+                               columns_->words));
     };
-    if (words.size() < measures_ + 2) return odd();
-    const std::size_t first = words.size() - measures_;
+    std::size_t first = columns_->before;  // of the measures
+    if (words.size() + 1 == columns_->words && columns_->redop && number_in(words[*columns_->redop]))
+      --first;  // without an operation
+    else if (words.size() != columns_->words)
+      return odd();
     Measurement m;
     m.at = at;
     m.bytes = *count_in(words[0]);
@@ -82,9 +154,13 @@ class NcclTestsReader {
       if (!type) return to_.skip(at, fmt::format("GCCL has no element type \"{}\"", words[2]));
       m.dtype = *type;
     }
-    if (checked_)
+    if (columns_->checked)
       if (const auto wrong = number_in(words[first + 3]); wrong && *wrong > 0)
         return to_.skip(at, "the test found wrong elements");
+    if (columns_->cpu) return to_.skip(at, "its time is that of processors (cputime), expected that of the collective");
+    if (several_)
+      return to_.skip(at,
+                      "printed by several processes, each with a rank 0 of its own: was the test built with MPI=1?");
     if (groups_) return to_.skip(at, "measured in several communicators at the same time");
     if (!ranks_of_host_.empty()) {
       m.nodes = Rank(ranks_of_host_.size());
@@ -99,13 +175,18 @@ class NcclTestsReader {
 
   const std::string& file_;
   RowCollector& to_;
+  std::string only_name_;  // where the whole file has one
   std::string collective_;
+  bool named_ = false, by_program_ = false;  // since the last test began
   std::map<std::string, Rank> ranks_of_host_;
-  bool groups_ = false, checked_ = false;
-  std::size_t measures_ = 0, each_ = 0;  // numbers at the end of a line; those of them out of place
+  std::set<std::pair<std::string, std::string>> ranks_;  // by group
+  bool groups_ = false, several_ = false;
+  std::optional<Columns> columns_;
 };
 
 }  // namespace
+
+bool is_nccl_tests_header(const std::vector<std::string_view>& words) { return columns_in(words).has_value(); }
 
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to) {
   NcclTestsReader(text, file, to);

@@ -11,22 +11,27 @@ namespace {
 
 enum class Format : std::uint8_t { table, nccl_tests, osu, json };
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+std::string_view looks_like(Format f) {
+  return f == Format::table ? "a table" : f == Format::osu ? "what an OSU benchmark prints" : "what nccl-tests print";
+}
+
 // By what is in the file, whatever its name.
-std::optional<Format> format_of(std::string_view text) {
-  const std::vector<TextLine> lines = lines_of(text);
+std::optional<Format> format_of(std::string_view text, const std::string& file) {
   bool first = true;
-  for (const TextLine& line : lines) {
-    if (words_of(line.text).empty()) continue;
-    if (first && line.text.starts_with('{')) return Format::json;
-    if (first && line.text.find(',') != line.text.npos) {
-      const auto has = [&](std::string_view name) { return line.text.find(name) != line.text.npos; };
-      if (has("bytes") && (has("collective") || has("time_us") || has("busbw_GBps"))) return Format::table;
+  for (const TextLine& line : lines_of(text)) {
+    const std::vector<std::string_view> words = words_of(line.text);
+    if (words.empty()) continue;
+    if (first && words[0].starts_with('{')) return Format::json;
+    if (words[0].starts_with('#')) {
+      const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
+      if (has("OSU ")) return Format::osu;
+      if (has("nThread") || is_nccl_tests_header(words)) return Format::nccl_tests;
+    } else {
+      if (first && is_table_header(line, file)) return Format::table;
+      first = false;
     }
-    first = false;
-    if (!line.text.starts_with('#')) continue;
-    const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
-    if (has("OSU ")) return Format::osu;
-    if ((has("time") && has("busbw")) || has("nThread")) return Format::nccl_tests;
   }
   return std::nullopt;
 }
@@ -61,8 +66,13 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
   Measured all;
   RowCollector to(all, stated);
   InspectorRecords inspector;
-  for (const auto& [file, text] : texts) {
-    const auto format = format_of(text);
+  for (const auto& [file, whole_text] : texts) {
+    std::string_view text = whole_text;
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+      throw json::InputError(fmt::format("{}: found UTF-16, as PowerShell's > writes it; expected UTF-8", file));
+    const std::size_t before = all.rows.size() + all.skipped.size();
+    const auto format = format_of(text, file);
     if (!format) no_measurements(file);
     switch (*format) {
       case Format::table: read_table(text, file, to); break;
@@ -75,8 +85,10 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
           no_measurements(file);
         else
           inspector.read(text, file, to);
-        break;
+        continue;
     }
+    if (all.rows.size() + all.skipped.size() == before)
+      to.remark(fmt::format("{}: looks like {}, but holds no results", file, looks_like(*format)));
   }
   inspector.finish(to);
   return all;

@@ -44,7 +44,11 @@ std::optional<Count> count_in(std::string_view word);
 // "half", "float", "MPI_INT", "bf16": an element type of a benchmark's own name.
 std::optional<Dtype> measured_dtype(std::string_view name);
 
+// Whether a line's fields are named as a table's columns are. Throws json::InputError where other characters than
+// commas separate them.
+bool is_table_header(const TextLine& line, const std::string& file);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
+bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 

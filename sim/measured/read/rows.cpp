@@ -13,6 +13,7 @@ namespace gccl::sim {
 namespace {
 
 constexpr Count kMeasuredBytesMax = Count(1) << 50;
+constexpr double kMeasuredUsMin = 1e-9;
 
 }  // namespace
 
@@ -75,18 +76,39 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+namespace {
+
+// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: "), MPICH's mpiexec ("[0] "), torchrun ("[default0]:") and
+// srun ("0: ", " 0: ").
+std::string_view without_tag(std::string_view line) {
+  const auto trim = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+  const std::string_view whole = line;
+  trim();
+  if (const std::size_t end = line.starts_with('[') ? line.find(']') : line.npos; end != line.npos) {
+    const std::string_view behind = line.substr(end + 1);
+    if (const std::size_t tag = behind.find(">:"); behind.starts_with("<std") && tag != behind.npos)
+      line = behind.substr(tag + 2);
+    else if (behind.starts_with(": ") || behind.starts_with(":#") || behind.starts_with(' '))
+      line = behind.substr(1);
+    else
+      return whole;
+  } else {
+    const std::size_t digits = line.find_first_not_of("0123456789");
+    if (digits == 0 || digits == line.npos || line[digits] != ':') return whole;
+    line.remove_prefix(digits + 1);
+  }
+  trim();
+  return line;
+}
+
+}  // namespace
+
 std::vector<TextLine> lines_of(std::string_view text) {
   std::vector<TextLine> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
-    if (line.starts_with('[')) {  // mpirun --tag-output
-      const std::size_t tag = line.find(">:");
-      if (tag != line.npos && line.substr(0, tag).find("]<std") != line.npos) line.remove_prefix(tag + 2);
-    }
-    const std::size_t digits = line.find_first_not_of("0123456789");  // srun --label
-    if (digits != 0 && digits != line.npos && line[digits] == ':') line.remove_prefix(digits + 1);
-    lines.push_back({lines.size() + 1, line});
+    lines.push_back({lines.size() + 1, without_tag(line)});
     at = end + 1;
   }
   return lines;
@@ -117,7 +139,8 @@ std::string RowCollector::why_not(Measurement& row) const {
   if (Count(row.nodes) * row.cards > kRanksMax) return fmt::format("on more than {} ranks", kRanksMax);
   if (row.bytes == 0 && row.kind != Collective::barrier) return "of 0 bytes, or of a size that is not given";
   if (row.bytes > kMeasuredBytesMax) return "of more than 1 PiB";
-  if (!(row.time_us > 0)) return "its time is 0";
+  if (row.time_us == 0) return "its time is 0";
+  if (!(row.time_us >= kMeasuredUsMin)) return "it took less than a femtosecond";
   return {};
 }
 

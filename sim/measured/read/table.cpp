@@ -192,8 +192,35 @@ class TableReader {
 
 }  // namespace
 
+bool is_table_header(const TextLine& line, const std::string& file) {
+  const auto columns = [&](char separator) {
+    std::size_t known = 0;
+    for (std::size_t at = 0; at <= line.text.size();) {
+      const std::size_t end = std::min(line.text.find(separator, at), line.text.size());
+      std::string name;
+      for (const char c : lower_case(line.text.substr(at, end - at)))
+        if (c != '"' && c != ' ' && c != '\r') name += c;
+      known += std::any_of(kColumns.begin(), kColumns.end(), [&](auto column) { return lower_case(column) == name; });
+      at = end + 1;
+    }
+    return known;
+  };
+  constexpr std::size_t kSurely = 2;
+  if (columns(',') >= kSurely) return true;
+  for (const auto& [separator, name] : {std::pair(';', "\";\""), std::pair('\t', "tabs")})
+    if (columns(separator) >= kSurely)
+      throw json::InputError(
+          fmt::format("{}:{}: found columns that are separated by {}, expected \",\"", file, line.number, name));
+  return false;
+}
+
 void read_table(std::string_view text, const std::string& file, RowCollector& to) {
-  TableReader(read_csv(text, file), file, to);
+  std::size_t line = 1;
+  for (; text.starts_with('#') || text.starts_with('\n') || text.starts_with("\r\n"); ++line) {
+    if (text.starts_with('#')) to.remark(fmt::format("{}:{}: a comment, which is not read", file, line));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  TableReader(read_csv(text, file, line), file, to);
 }
 
 }  // namespace gccl::sim

@@ -1,0 +1,200 @@
+// Logs as batch systems keep them: several tests in a file, tags before lines, lines that are cut short, tests of other
+// things than collectives. Figures are those that the logs print.
+#include <doctest/doctest.h>
+
+#include "sim/measured/read/read.hpp"
+#include "tests/measured/reading.hpp"
+#include "tests/measured/table_text.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+// What nccl-tests 2.17 print on one host of two cards: its name where it is given, then lines of the table.
+std::string nccl_test(const std::string& program, const std::string& lines, const std::string& time = "time",
+                      const std::string& more_columns = "") {
+  return (program.empty() ? "" : "# Collective test starting: " + program + "\n") +
+         "# nThread 1 nGpus 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1\n"
+         "#  Rank  0 Group  0 Pid 4000 on  h1 device  0 [0000:07:00] NVIDIA H100\n"
+         "#  Rank  1 Group  0 Pid 4000 on  h1 device  1 [0000:0a:00] NVIDIA H100\n"
+         "#       size         count      type   redop    root     " +
+         time + "   algbw   busbw  #wrong     " + time + "   algbw   busbw  #wrong" + more_columns + "\n" + lines;
+}
+
+const std::string kLine =
+    "     1048576        262144     float     sum      -1    25.24   41.54   72.70     0    24.74   42.39   74.18     "
+    "0";
+
+std::string osu_test(const std::string& title, const std::string& lines) { return "# OSU " + title + "\n" + lines; }
+
+const StatedOfRows kOneNode{.collective = {}, .nodes = 1, .cards = 2, .system = ""};
+
+}  // namespace
+
+TEST_CASE("nccl-tests: every job starter's tags are taken away") {
+  const std::string log = nccl_test("all_reduce_perf", kLine + "\n");
+  for (const std::string tag : {"", "0: ", " 0: ", "00: ", "[1,0]<stdout>:", "[1,0]<stdout>: ",
+                                "[prterun-host-99@1,0]<stdout>: ", "[0] ", "[default0]:", "[default0]: "}) {
+    std::string tagged;
+    for (std::size_t at = 0; at < log.size();) {
+      const std::size_t end = log.find('\n', at);
+      tagged += tag + log.substr(at, end + 1 - at);
+      at = end + 1;
+    }
+    CAPTURE(tag);
+    const Measured m = read(tagged);
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].kind == Collective::allreduce);
+    CHECK(m.rows[0].cards == 2);
+    CHECK(m.rows[0].bytes == 1048576);
+    CHECK(m.rows[0].time_us == 25.24);
+  }
+}
+
+TEST_CASE("nccl-tests: a table is of the program that stands above it, and of no other") {
+  // hypercube_perf is one of nccl-tests; its times are not those of the all-reduce before it.
+  const Measured two = read(nccl_test("all_reduce_perf", kLine + "\n") + nccl_test("hypercube_perf", kLine + "\n"));
+  CHECK(two.rows.size() == 1);
+  CHECK(has_reason(two, "no counterpart of the collective \"hypercube\""));
+  const std::string older = nccl_test("", kLine + "\n");  // does not name itself
+  const Measured by_command =
+      read("+ ./build/all_reduce_perf -g 2\n" + older + "+ ./build/hypercube_perf -g 2\n" + older);
+  CHECK(by_command.rows.size() == 1);
+  CHECK(has_reason(by_command, "\"hypercube\""));
+  // The second test of a file in which one program is named is of that program; where two are, it may be of any.
+  CHECK(read("+ ./build/all_reduce_perf -g 2\n" + older + older).rows.size() == 2);
+  const Measured unclear = read("+ ./build/all_reduce_perf\n" + older + "+ ./build/all_gather_perf\n" + older + older);
+  CHECK(unclear.rows.size() == 2);
+  CHECK(has_reason(unclear, "state --collective"));
+  // A list of programs names none, nor does the file that a log is written to.
+  CHECK(has_reason(read("all_gather_perf  all_reduce_perf  alltoall_perf\n" + older), "state --collective"));
+  const Measured piped = read("$ ./all_reduce_perf -g 2 | tee logs/alltoall_perf.log\n" + older);
+  REQUIRE(piped.rows.size() == 1);
+  CHECK(piped.rows[0].kind == Collective::allreduce);
+  CHECK(read("+ tee alltoall_perf.log\n+ /usr/bin/all_reduce_perf_mpi\n" + older).rows.at(0).kind ==
+        Collective::allreduce);
+  CHECK(read("+ /usr/bin/all_reduce_perf_mpi\n+ tee alltoall_perf.log\n" + older).rows.at(0).kind ==
+        Collective::allreduce);
+}
+
+TEST_CASE("nccl-tests: times of day and of iterations are no measures, times of processors no times of a collective") {
+  std::string unchecked = kLine;
+  for (std::size_t at; (at = unchecked.find("     0")) != unchecked.npos;) unchecked.replace(at, 6, "   N/A");
+  const Measured stamped =
+      read(nccl_test("all_reduce_perf", kLine + "  2025-01-05 10:11:12\n" + unchecked + "  2025-01-05 10:11:13\n",
+                     "time", "           timestamp"));
+  REQUIRE(stamped.rows.size() == 2);
+  CHECK(stamped.rows[0].time_us == 25.24);
+  CHECK(stamped.rows[1].time_us == 25.24);
+  const Measured of_processor = read(nccl_test("all_reduce_perf", kLine + "\n", "cputime"));
+  CHECK(of_processor.rows.empty());
+  CHECK(has_reason(of_processor, "cputime"));
+  const Measured each = read(
+      "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 2\n"
+      "# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw busbw #wrong i_min "
+      "i_max "
+      "i_p99 i_cv%\n 8 2 float sum -1 25.24 1 1 0 24.1 30.2 29.5 3.0 26.1 1 1 0 24.0 31.0 29.0 4.0\n",
+      kOneNode);
+  REQUIRE(each.rows.size() == 1);
+  CHECK(each.rows[0].time_us == 25.24);
+}
+
+TEST_CASE("nccl-tests: lines that are cut short are said, and never read as what they are not") {
+  // With its last words missing, a broadcast's root of 3 stands where its time would be counted from the end.
+  const std::string line = "64 16 float none 3 9.10 0.01 0.01 0 9.20 0.01 0.01 0";
+  for (std::size_t end = line.find(' '); end != line.npos; end = line.find(' ', end + 1)) {
+    CAPTURE(line.substr(0, end));
+    const Measured m = read(nccl_test("broadcast_perf", line + "\n" + line.substr(0, end) + "\n"));
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].time_us == 9.10);
+    CHECK(m.skipped.size() == 1);
+    CHECK(has_reason(m, "not a line of nccl-tests' table: expected the 13 words"));
+  }
+}
+
+TEST_CASE("nccl-tests: processes that each are a rank 0 are no ranks of one job") {
+  const Measured m = read(
+      "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1\n# nThread 1 nGpus 1\n"
+      "#  Rank  0 Group  0 Pid  1 on  h1 device  0 [0x07] A100\n"
+      "#  Rank  0 Group  0 Pid  2 on  h1 device  0 [0x07] A100\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n" +
+      kLine + "\n" + kLine + "\n");
+  CHECK(m.rows.empty());
+  CHECK(has_reason(m, "several processes"));
+}
+
+TEST_CASE("OSU: other tests than blocking collectives of all ranks, and wrong results, are left out") {
+  for (const char* title :
+       {"MPI Neighborhood Allgather Latency Test v7.3",
+        "MPI-CUDA Neighborhood All-to-All "
+        "Personalized Exchange Latency Test v7.3",
+        "MPI Non-Blocking Allreduce Latency Test v7.3", "MPI Persistent Allreduce Latency Test v7.5"}) {
+    const Measured m = read(osu_test(title, "# Size       Avg Latency(us)\n1024   3.25\n"), kOneNode);
+    CAPTURE(title);
+    CHECK(m.rows.empty());
+    CHECK(has_reason(m, "no counterpart"));
+  }
+  const Measured checked = read(osu_test("MPI Allreduce Latency Test v7.3",
+                                         "# Datatype: MPI_INT.\n# Size       Avg Latency(us)        Validation\n"
+                                         "1024   3.25    Pass\n2048  4.5   Fail\n"),
+                                kOneNode);
+  REQUIRE(checked.rows.size() == 1);
+  CHECK(checked.rows[0].bytes == 1024);
+  CHECK(has_reason(checked, "wrong elements"));
+  const Measured barrier = read(osu_test("MPI Barrier Latency Test v7.3",
+                                         "# Avg Latency(us)\n            12.57\n"
+                                         "3 total processes killed (some possibly by mpirun during cleanup)\n"),
+                                kOneNode);
+  REQUIRE(barrier.rows.size() == 1);
+  CHECK(barrier.rows[0].time_us == 12.57);
+  CHECK(has_reason(barrier, "not a line of OSU's table"));
+  CHECK(read("0: # OSU MPI Allreduce Latency Test v7.3\n0: # Size Avg Latency(us)\n0: 1024  3.25\n", kOneNode)
+            .rows.size() == 1);
+}
+
+TEST_CASE("a file that holds no results says so") {
+  const auto remark = [](const std::string& text) {
+    const Measured m = read(text, kOneNode);
+    CHECK(m.rows.empty());
+    CHECK(m.skipped.empty());
+    REQUIRE(m.remarks.size() == 1);
+    return m.remarks[0];
+  };
+  CHECK(remark(nccl_test("all_reduce_perf", "h1: Test NCCL failure common.cu:1279\n"))
+            .ends_with("looks like what nccl-tests print, but holds no results"));
+  CHECK(remark(osu_test("MPI Init Test v7.3", "nprocs: 8, min: 200 ms\n"))
+            .ends_with("looks like what an OSU benchmark prints, but holds no results"));
+  CHECK(remark(kColumns).ends_with("looks like a table, but holds no results"));
+}
+
+TEST_CASE("tables in other dialects than CSV are refused with what was expected, comments above one are passed over") {
+  const std::string row = "s,1,2,all_reduce,auto,,1024,12.5,,,here,\n";
+  const auto with = [&](char separator) {
+    std::string text = kColumns + row;
+    std::replace(text.begin(), text.end(), ',', separator);
+    return text;
+  };
+  CHECK(wrong(with(';')).ends_with(":1: found columns that are separated by \";\", expected \",\""));
+  CHECK(wrong(with('\t')).ends_with(":1: found columns that are separated by tabs, expected \",\""));
+  CHECK(
+      wrong("System,Nodes,Cards,Collective,Bytes\n").find(":1: unknown column \"System\"; did you mean \"system\"?") !=
+      std::string::npos);
+  CHECK(wrong("nodes,gpus_per_node,collective,size,time_us\n").find("there is no column \"bytes\"") !=
+        std::string::npos);
+  CHECK(wrong(std::string("\xff\xfe") + "s\0y\0").find("found UTF-16") != std::string::npos);
+  CHECK(wrong("[{\"coll_msg_size_bytes\":1,\"collective\":2}]\n").find("no measurements found") != std::string::npos);
+  const Measured m = read("\xef\xbb\xbf# time, busbw: as nccl-tests give them\n\n" + kColumns + row);
+  REQUIRE(m.rows.size() == 1);
+  CHECK(m.rows[0].time_us == 12.5);
+  CHECK(m.rows[0].at.line == 4);
+  REQUIRE(m.remarks.size() == 1);
+  CHECK(m.remarks[0].ends_with(":1: a comment, which is not read"));
+}
+
+TEST_CASE("a time of less than a femtosecond is none") {
+  const Measured m = read(kColumns + "s,1,2,all_reduce,auto,,1024,1e-300,,,,\ns,1,2,all_reduce,auto,,1024,1e-9,,,,\n");
+  CHECK(m.rows.size() == 1);
+  CHECK(has_reason(m, "less than a femtosecond"));
+}
