@@ -265,3 +265,11 @@ TEST_CASE("gccl diagnose: a table, a sentence, what to look at; wrong input is o
         std::string::npos);
   CHECK(error({"m.csv", "--cluster", "healthy.json", "--nodes", "2"}).find("can be compared") != std::string::npos);
 }
+
+TEST_CASE("gccl diagnose says that barriers are left out") {
+  const Folder folder;
+  folder.write("m.csv", kColumns + "box,1,8,barrier,auto,,0,20,,,,\n");
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "dgx-h100-superpod-2048"}, folder.path);
+  CHECK(e.code == 2);
+  CHECK(e.out.find("a barrier, which has no bandwidth (m.csv:2)") != std::string::npos);
+}

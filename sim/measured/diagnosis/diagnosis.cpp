@@ -245,7 +245,11 @@ Json diagnosis(Measured& measured, const std::filesystem::path& file, const json
   std::map<std::pair<std::string, std::string>, std::size_t> place;
   std::vector<std::vector<std::size_t>> groups;  // in the order of the files
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (std::isnan(predictions[0].variants[0][i]) || rows[i].bytes == 0) continue;
+    if (std::isnan(predictions[0].variants[0][i])) continue;  // said already
+    if (rows[i].bytes == 0) {
+      measured.skipped.push_back({rows[i].at, "a barrier, which has no bandwidth"});
+      continue;
+    }
     const auto [at, fresh] = place.try_emplace({rows[i].system, kind_of_note(rows[i].note)}, groups.size());
     if (fresh) groups.emplace_back();
     groups[at->second].push_back(i);
