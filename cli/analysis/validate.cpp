@@ -53,7 +53,7 @@ int validate(const ValidateArguments& a) {
   if (a.json == "-")
     write_stdout(json::format_value(document, 1) + '\n');
   else if (a.csv == "-")
-    write_stdout(sim::validation_csv(document));
+    write_stdout(sim::validation_csv(document)), write_stderr(sim::left_out_text(document));
   else
     write_stdout(sim::validation_text(document, terminal_columns()));
   if (!predicted.empty()) return 0;

@@ -393,3 +393,34 @@ TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing i
         std::string::npos);
   CHECK(!std::filesystem::exists(folder.path / "out.json"));
 }
+
+TEST_CASE("a table may have more sizes than a scenario has points") {
+  std::string sizes = kColumns;
+  for (int i = 1; i <= 10'050; ++i)
+    sizes += "box,1,8,all_reduce,auto,," + std::to_string(i * 64) + "," + (i == 5'000 ? "900" : "20") + ",,,,\n";
+  const Folder folder;
+  folder.write("sizes.csv", sizes);
+  const Ended e =
+      run_gccl({"validate", "sizes.csv", "--cluster", "dgx-h100-superpod-2048", "--json", "-"}, folder.path);
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  const Json document = Json::parse(e.out);
+  std::set<int> found;
+  for (const Json& row : document["rows"]) {
+    CHECK(row["outlier"] == (row["bytes"] == 5'000 * 64));
+    found.insert(row["bytes"].get<int>());
+  }
+  CHECK(found.size() == 10'050);
+}
+
+TEST_CASE("gccl validate --csv - says on standard error what is left out") {
+  const Folder folder;
+  folder.write("m.csv", kColumns + "box,1,8,all_reduce,auto,,1024,20,,,,\nbox,1,8,all_reduce,auto,,0,20,,,,\n");
+  folder.write("none.log", "# nThread 1 nGpus 8\n");
+  const Ended e =
+      run_gccl({"validate", "m.csv", "none.log", "--cluster", "dgx-h100-superpod-2048", "--csv", "-"}, folder.path);
+  CHECK(e.code == 0);
+  CHECK(std::count(e.out.begin(), e.out.end(), '\n') == 2);
+  CHECK(e.err.find("of 0 bytes, or of a size that is not given (m.csv:3)") != std::string::npos);
+  CHECK(e.err.find("none.log: looks like what nccl-tests print, but holds no results") != std::string::npos);
+}

@@ -168,10 +168,21 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
         i);
   }
   for (auto& [where, runs] : found) {
-    const auto& [cards, mpi] = where;
-    World& world = worlds_.emplace_back();
-    world.mpi = mpi;
+    World world{.cards = where.first, .mpi = where.second, .scenario = {}, .rows = {}};
     Json list = Json::array();
+    std::size_t points = 0;
+    const auto finish = [&] {
+      const Json document = {{"schema", "gccl/scenario/1"},
+                             {"name", "measured"},
+                             {"cluster", std::filesystem::absolute(file).string()},
+                             {"placement", {{"cards", world.cards}}},
+                             {"runs", list}};
+      world.scenario = read_scenario(json::Node::parse(document.dump(), file));
+      worlds_.push_back(world);
+      world.rows.clear();
+      list.clear();
+      points = 0;
+    };
     for (const auto& [key, members] : runs) {
       std::set<Count> sizes;
       const auto begin = [&, &run = key] {
@@ -179,21 +190,20 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
         world.rows.emplace_back();
         sizes.clear();
       };
+      if (points == kPointsMax) finish();
       begin();
       for (const std::size_t i : members) {
-        if (sizes.size() == kSizesMax && !sizes.count(rows[i].bytes)) begin();
-        if (sizes.insert(rows[i].bytes).second && list.back().contains("bytes"))
-          list.back()["bytes"].push_back(rows[i].bytes);
+        if (!sizes.count(rows[i].bytes)) {
+          if (points == kPointsMax) finish(), begin();
+          if (sizes.size() == kSizesMax) begin();
+          ++points;
+          sizes.insert(rows[i].bytes);
+          if (list.back().contains("bytes")) list.back()["bytes"].push_back(rows[i].bytes);
+        }
         world.rows.back().push_back(i);
       }
     }
-    const Json document = {{"schema", "gccl/scenario/1"},
-                           {"name", "measured"},
-                           {"cluster", std::filesystem::absolute(file).string()},
-                           {"placement", {{"cards", cards}}},
-                           {"runs", list}};
-    world.cards = cards;
-    world.scenario = read_scenario(json::Node::parse(document.dump(), file));
+    finish();
   }
 }
 

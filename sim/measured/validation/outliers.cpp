@@ -39,14 +39,18 @@ double oddity(double times) { return times >= 1 ? times / kSlowFactor : 1 / time
 template <class F>
 void judge_curve(Curve curve, F found) {
   std::sort(curve.begin(), curve.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
+  if (curve.size() < 3) return;
+  std::vector<double> odd;
+  for (std::size_t i = 0; i < curve.size(); ++i) odd.push_back(oddity(times_expected(curve, i)));
   while (curve.size() > 2) {
-    std::size_t worst = 0;
-    double most = 0;
-    for (std::size_t i = 0; i < curve.size(); ++i)
-      if (const double odd = oddity(times_expected(curve, i)); odd > most) worst = i, most = odd;
-    if (most <= 1) return;
-    found(curve[worst].row, times_expected(curve, worst));
-    curve.erase(curve.begin() + std::ptrdiff_t(worst));
+    const auto worst = std::max_element(odd.begin(), odd.end()) - odd.begin();
+    if (odd[std::size_t(worst)] <= 1) return;
+    found(curve[std::size_t(worst)].row, times_expected(curve, std::size_t(worst)));
+    curve.erase(curve.begin() + worst);
+    odd.erase(odd.begin() + worst);
+    // Only the two beside it have another neighbour now, or none.
+    for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(worst - 1, 0); i <= worst && i < std::ssize(curve); ++i)
+      odd[std::size_t(i)] = oddity(times_expected(curve, std::size_t(i)));
   }
 }
 
@@ -55,23 +59,23 @@ template <class Key>
 class Curves {
  public:
   void add(Key key, const CurvePoint& p) {
-    auto& runs = runs_[std::move(key)];
-    for (Curve& run : runs) {
-      const auto same = [&](const CurvePoint& q) { return q.x == p.x; };
-      if (std::any_of(run.begin(), run.end(), same)) continue;
-      run.push_back(p);
-      return;
-    }
-    runs.push_back({p});
+    auto& [runs, times] = runs_[std::move(key)];
+    const std::size_t run = times[p.x]++;
+    if (run == runs.size()) runs.emplace_back();
+    runs[run].push_back(p);
   }
   template <class F>
   void judge(F found) const {
-    for (const auto& [key, runs] : runs_)
-      for (const Curve& run : runs) judge_curve(run, found);
+    for (const auto& [key, of_key] : runs_)
+      for (const Curve& run : of_key.runs) judge_curve(run, found);
   }
 
  private:
-  std::map<Key, std::vector<Curve>> runs_;
+  struct Runs {
+    std::vector<Curve> runs;
+    std::map<double, std::size_t> times;  // how often each size has come
+  };
+  std::map<Key, Runs> runs_;
 };
 
 }  // namespace

@@ -107,6 +107,13 @@ std::string skipped_text(const Json& skipped) {
   return text;
 }
 
+std::string left_out_text(Json d) {
+  json::replace_control(d);
+  std::string text = skipped_text(d["skipped"]);
+  for (const Json& remark : d["remarks"]) text += remark.get<std::string>() + "\n";
+  return text;
+}
+
 std::string validation_text(Json d, std::size_t columns) {
   json::replace_control(d);
   std::string text =
@@ -114,9 +121,7 @@ std::string validation_text(Json d, std::size_t columns) {
                   d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
                   d["parameters"].is_null() ? "" : ", parameters of " + d["parameters"].get<std::string>());
   if (!d["rows"].empty()) text += statistics_text(d, columns) + points_text(d["rows"]);
-  text += skipped_text(d["skipped"]);
-  for (const Json& remark : d["remarks"]) text += remark.get<std::string>() + "\n";
-  return text;
+  return text + left_out_text(std::move(d));
 }
 
 std::string validation_csv(const Json& document) {
