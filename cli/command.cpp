@@ -46,6 +46,9 @@ Option* Option::required_unless(const bool& flag) {
 }
 
 Option* Option::check(Range range) {
+  // 0.1 as users write it, which is a little less than the double of that name.
+  for (long double* bound : {&range.least, &range.most})
+    if (*bound != std::floor(*bound)) read(fmt::format("{}", double(*bound)), *bound, "");
   range_ = range;
   return this;
 }

@@ -44,6 +44,16 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
   }
 }
 
+TEST_CASE("a bound that a refusal names is accepted itself") {
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"calibrate", "-o", "x.json", "--seconds", "0.1"}, {"plan-parallel", "none.json", "--memory-gb", "0.001"}}) {
+    const Ended e = run_gccl(option);  // which ends for want of ranks, and of the file
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(e.err.find("expected a number from") == std::string::npos);
+  }
+}
+
 TEST_CASE("what is no regular file is not waited for, and an output that cannot be is reported before the work") {
   const Folder folder;
   const std::string fifo = (folder.path / "fifo").string();
