@@ -12,7 +12,8 @@ struct ChildOutput {
 };
 
 // Runs `start`, which is to become another program, in a process of its own, and takes its standard output until it
-// closes it. A process whose `start` returns ends with 127. Throws std::runtime_error where none can be started.
+// closes it. A process whose `start` returns ends with 127; one whose parent is killed meanwhile gets SIGTERM. Throws
+// std::runtime_error where none can be started.
 ChildOutput captured_output(const std::function<void()>& start);
 
 }  // namespace gccl

@@ -1,9 +1,16 @@
 // Statistics, outliers and predictions of `gccl validate`.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
+#include <thread>
 
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
@@ -328,6 +335,39 @@ TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Json d = Json::parse(e.out);
   CHECK(d["parameters"] == "fast.json");
   CHECK(d["rows"][0]["predicted_us"].get<double>() == doctest::Approx(10.48576).epsilon(0.02));  // 1 MiB at 100 GB/s
+}
+
+TEST_CASE("gccl validate --live leaves no ranks behind when it is ended") {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    CAPTURE(signal);
+    Program validate({"validate", "--live", "--cards-per-node", "2"});
+    const auto children = [](pid_t of) {
+      const std::string id = std::to_string(of);
+      std::istringstream text(read_text("/proc/" + id + "/task/" + id + "/children"));
+      return std::vector<pid_t>(std::istream_iterator<pid_t>(text), {});
+    };
+    // Ranks that are stopped measure for ever.
+    std::vector<pid_t> ranks;
+    for (int tries = 0; tries < 3000 && ranks.size() < 2; ++tries) {
+      ranks.clear();
+      for (const pid_t launcher : children(validate.pid()))
+        for (const pid_t child : children(launcher))
+          if (read_text(fmt::format("/proc/{}/cmdline", child)).find("launch") == std::string::npos &&
+              ::getpgid(child) == child)
+            ranks.push_back(child);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    REQUIRE(ranks.size() == 2);
+    for (const pid_t rank : ranks) ::kill(rank, SIGSTOP);
+    ::kill(validate.pid(), signal);
+    CHECK(validate.wait().code == 128 + signal);
+    const bool ended = validate.group_ends(std::chrono::seconds(60));
+    CHECK(ended);
+    for (const pid_t rank : ranks) {
+      CHECK(::kill(rank, 0) != 0);
+      if (!ended) ::kill(rank, SIGKILL);
+    }
+  }
 }
 
 TEST_CASE("gccl validate --live measures this machine, beside what gccl bench says is measured") {
