@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -47,7 +46,7 @@ class Bench {
     if (!allocate(largest)) return 2;
     head();
     for (Collective kind : o_.collectives) run(kind);
-    if (table_) fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
+    if (table_) print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
     if (job_.rank() == 0 && !o_.json.empty()) {
       const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
                                           {"engine", job_.backends()},
@@ -62,10 +61,24 @@ class Bench {
                                           {"ok", wrong_ == 0}};
       write_output(o_.json, out.dump(2) + "\n");
     }
+    if (!unprinted_.empty()) {
+      write_stderr(fmt::format("gccl bench: {}\n", unprinted_));
+      return 2;
+    }
     return wrong_ ? 1 : 0;
   }
 
  private:
+  // A part of the table. What cannot be written is an error at the end: the other ranks go on measuring.
+  template <class... T>
+  void print(fmt::format_string<T...> format, T&&... values) {
+    try {
+      write_stdout(fmt::format(format, std::forward<T>(values)...));
+    } catch (const json::InputError& e) {
+      unprinted_ = e.what();
+    }
+  }
+
   // A rank's buffers; with blocks of different lengths up to one and a half times as much.
   bool allocate(Count bytes) {
     bool ok = true;
@@ -82,15 +95,15 @@ class Bench {
     return all;
   }
 
-  void head() const {
+  void head() {
     if (!table_) return;
     const View v = job_.layout().view(0);
-    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} chunk{} on {} channel{}, window {}\n", job_.backends(),
-               job_.ranks(), job_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
-               o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
-    fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
+    print("# gccl bench: {}, {} rank{} on {} node{}; {} chunk{} on {} channel{}, window {}\n", job_.backends(),
+          job_.ranks(), job_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
+          o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
+    print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
-      fmt::print("# auto: as the communicator plans, with its own chunks and channels\n");
+      print("# auto: as the communicator plans, with its own chunks and channels\n");
   }
 
   bool measures(Collective kind, bool in_place) const {
@@ -98,7 +111,7 @@ class Bench {
     return in_place ? o_.in_place : o_.out_of_place;
   }
 
-  void head(Collective kind) const {
+  void head(Collective kind) {
     if (!table_) return;
     std::string lines[3] = {std::string(70, ' '),
                             fmt::format(kLeft, "size", "count", "type", "redop", "root", "algorithm"),
@@ -109,8 +122,8 @@ class Bench {
       lines[1] += fmt::format(kRight, "time", "algbw", "busbw", "#wrong");
       lines[2] += fmt::format(kRight, "(us)", "(GB/s)", "(GB/s)", "");
     }
-    fmt::print("#\n# {}\n", name(kind));
-    for (const std::string& line : lines) fmt::print("#{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    print("#\n# {}\n", name(kind));
+    for (const std::string& line : lines) print("#{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
 
   void run(Collective kind) {
@@ -194,8 +207,7 @@ class Bench {
     if (!table_ || !served) return;
     if (headed_ != call.kind) head(call.kind);
     headed_ = call.kind;
-    fmt::print(" {}\n", line);
-    std::fflush(stdout);
+    print(" {}\n", line);
   }
 
   // First one checked call on fresh data, then the timed ones: these may reduce their own results over and over.
@@ -239,6 +251,7 @@ class Bench {
   bool table_;
   std::vector<std::byte> input_, output_;
   Count wrong_ = 0;
+  std::string unprinted_;             // why
   std::optional<Collective> headed_;  // whose rows come below the last heading
   nlohmann::ordered_json runs_ = nlohmann::ordered_json::array();
 };

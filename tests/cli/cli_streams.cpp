@@ -72,6 +72,18 @@ TEST_CASE("a closed standard output is reported, and no file gets what was meant
   CHECK(Json::parse(read_text(folder.path / "r.json"))["ok"] == true);
 }
 
+TEST_CASE("a table of gccl bench that cannot be written is an error") {
+  const Folder folder;
+  const std::string bench = "bench --collective allreduce --max-bytes 64 ";
+  CHECK(shell_gccl(folder.path, bench + ">/dev/full 2>err") == 2);
+  CHECK(read_text(folder.path / "err") == "gccl bench: standard output: cannot be written: No space left on device\n");
+  CHECK(shell_gccl(folder.path, "launch -n 2 -- '" GCCL_PROGRAM "' " + bench + ">/dev/full 2>err") == 2);
+  CHECK(shell_gccl(folder.path, bench + "--json b.json >&- 2>err") == 2);
+  CHECK(Json::parse(read_text(folder.path / "b.json"))["ok"] == true);
+  CHECK(shell_gccl(folder.path, bench + ">out") == 0);
+  CHECK(read_text(folder.path / "out").find("# wrong elements: 0\n") != std::string::npos);
+}
+
 TEST_CASE("what leads to an open descriptor is written through it and stays what it is") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());

@@ -183,6 +183,8 @@ TEST_CASE("tables in other dialects than CSV are refused with what was expected,
       std::string::npos);
   CHECK(wrong("nodes,gpus_per_node,collective,size,time_us\n").find("there is no column \"bytes\"") !=
         std::string::npos);
+  CHECK(wrong("# gccl bench: shm,tcp, 2 ranks on 1 node\n# size count type redop root algorithm time algbw busbw\n")
+            .ends_with(":1: found the table that gccl bench prints, expected what it writes with --json"));
   CHECK(wrong(std::string("\xff\xfe") + "s\0y\0").find("found UTF-16") != std::string::npos);
   CHECK(wrong("[{\"coll_msg_size_bytes\":1,\"collective\":2}]\n").find("no measurements found") != std::string::npos);
   const Measured m = read("\xef\xbb\xbf# time, busbw: as nccl-tests give them\n\n" + kColumns + row);

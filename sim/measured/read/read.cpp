@@ -26,6 +26,9 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
     if (first && words[0].starts_with('{')) return Format::json;
     if (words[0].starts_with('#')) {
       const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
+      if (has("# gccl bench:"))
+        throw json::InputError(fmt::format(
+            "{}:{}: found the table that gccl bench prints, expected what it writes with --json", file, line.number));
       if (has("OSU ")) return Format::osu;
       if (has("nThread") || is_nccl_tests_header(words)) return Format::nccl_tests;
     } else {
