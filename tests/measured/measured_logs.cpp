@@ -200,3 +200,32 @@ TEST_CASE("a time of less than a femtosecond is none") {
   CHECK(m.rows.size() == 1);
   CHECK(has_reason(m, "less than a femtosecond"));
 }
+
+TEST_CASE("times and bandwidths that contradict each other are named") {
+  const auto remark = [](const std::string& rows) {
+    const Measured m = read(kColumns + rows);
+    CHECK(!m.rows.empty());
+    REQUIRE(m.remarks.size() <= 1);
+    return m.remarks.empty() ? std::string() : m.remarks[0];
+  };
+  // 8 ranks: 16 MiB in 100 us are 167.8 GB/s, of an all-reduce 293.6 GB/s on the bus.
+  CHECK(remark("s,1,8,all_reduce,,,16777216,100,167.8,293.6,,\n").empty());
+  CHECK(remark("s,1,8,all_reduce,,,16777216,100,168,,,\n").empty());
+  CHECK(remark("s,1,8,all_reduce,,,8,21.9,0.00,0.00,,\n").empty());
+  CHECK(remark("s,1,8,all_reduce,,,1024,21.9,0.05,0.08,,\n").empty());
+  const std::string exchanged = remark(
+      "s,1,8,all_reduce,,,16777216,100,293.6,167.8,,\n"
+      "s,1,8,all_reduce,,,16777216,100,293.6,,,\n");
+  CHECK(
+      exchanged.find(":2: 16777216 bytes in 100 us by all_reduce on 8 ranks are algbw 167.8 GB/s, found 293.6, and so "
+                     "in 2 rows. Times are used") != std::string::npos);
+  CHECK(!remark("s,1,8,all_reduce,,,16777216,0.1,167.8,,,milliseconds\n").empty());
+  CHECK(!remark("s,1,8,all_reduce,,,16777216,100,156.25,,,GiB/s\n").empty());
+  CHECK(!remark("s,1,8,all_gather,,,2097152,100,167.8,146.8,,a block's bytes\n").empty());
+  CHECK(!remark("s,1,4,all_reduce,,,16777216,100,167.8,293.6,,8 ranks\n").empty());
+  // A busbw of an all-gather in a log that names no other program than all_reduce_perf.
+  const Measured log =
+      read(nccl_test("all_reduce_perf", "1048576 262144 float none -1 25.24 41.54 20.77 0 25 41 20 0\n"));
+  REQUIRE(log.remarks.size() == 1);
+  CHECK(log.remarks[0].find("on 2 ranks are busbw 41.54 GB/s, found 20.77") != std::string::npos);
+}

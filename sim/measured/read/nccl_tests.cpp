@@ -170,7 +170,8 @@ class NcclTestsReader {
     }
     m.collective = collective_;
     m.source = file_;
-    to_.add(std::move(m));
+    to_.add(std::move(m), false,
+            {std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])});
   }
 
   const std::string& file_;

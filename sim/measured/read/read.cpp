@@ -90,6 +90,7 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
           inspector.read(text, file, to);
         continue;
     }
+    to.remark_contradictions();
     if (all.rows.size() + all.skipped.size() == before)
       to.remark(fmt::format("{}: looks like {}, but holds no results", file, looks_like(*format)));
   }

@@ -10,6 +10,13 @@
 
 namespace gccl::sim {
 
+// What a file says of one point in numbers that follow from each other; empty where it does not.
+struct StatedMeasures {
+  std::string time_us = {}, algbw = {}, busbw = {};
+};
+// Half of the last digit's unit over the value.
+double rounding_of(const std::string& number, double value);
+
 // Takes rows as a file has them, fills in what the caller states, and keeps those that can be used.
 class RowCollector {
  public:
@@ -17,16 +24,21 @@ class RowCollector {
 
   // `row`: what the file says; 0 and "" where it does not. The collective is known by row.collective alone.
   // `per_block`: its bytes are those of one rank's block where the collective has blocks.
-  void add(Measurement row, bool per_block = false);
+  // `measures`: where they contradict each other, remark_contradictions() says so.
+  void add(Measurement row, bool per_block = false, const StatedMeasures& measures = {});
   void skip(const FilePlace& at, std::string reason) { to_.skipped.push_back({at, std::move(reason)}); }
   void remark(std::string text) { to_.remarks.push_back(std::move(text)); }
+  void remark_contradictions();  // of the rows since the last time
   const StatedOfRows& stated() const { return stated_; }
 
  private:
   std::string why_not(Measurement& row) const;  // empty where it can be used
+  void compare(const Measurement& row, const StatedMeasures& measures);
 
   Measured& to_;
   const StatedOfRows& stated_;
+  std::size_t contradictions_ = 0;
+  std::string first_contradiction_;
 };
 
 // The lines of a text without their ends, with their numbers; what job starters put before a line ("[1,0]<stdout>:",

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/base/limits.hpp"
+#include "libgccl/schedule/definition.hpp"
 #include "sim/measured/read/readers.hpp"
 
 namespace gccl::sim {
@@ -144,7 +146,44 @@ std::string RowCollector::why_not(Measurement& row) const {
   return {};
 }
 
-void RowCollector::add(Measurement row, bool per_block) {
+// Half of the last digit's unit over the value.
+double rounding_of(const std::string& number, double value) {
+  const auto point = number.find('.');
+  const auto digits = point == number.npos ? 0
+                      : number.find_first_not_of("0123456789", point + 1) == number.npos
+                          ? number.size() - point - 1
+                          : 17;  // with an exponent: as exact as it can be
+  return 0.5 * std::pow(10.0, -double(digits)) / value;
+}
+
+// Times and bandwidths of 6,000 published rows of nccl-tests and rccl-tests differ by no more than their roundings, so
+// this finds gigabytes that are gibibytes (7 %), and whatever is wrong by more.
+void RowCollector::compare(const Measurement& row, const StatedMeasures& measures) {
+  constexpr double kApart = 0.05;
+  if (row.derived || measures.time_us.empty() || has_counts(row.kind) || row.bytes == 0) return;
+  const double algbw = double(row.bytes) / row.time_us / 1e3, rounding = rounding_of(measures.time_us, row.time_us);
+  for (const auto& [name, stated, follows] :
+       {std::tuple("algbw", &measures.algbw, algbw),
+        std::tuple("busbw", &measures.busbw, algbw * bus_factor(row.kind, row.ranks()))}) {
+    const std::optional<double> GBps = number_in(*stated);
+    if (!GBps || *GBps <= 0 || std::abs(follows / *GBps - 1) <= kApart + rounding + rounding_of(*stated, *GBps))
+      continue;
+    if (contradictions_++ == 0)
+      first_contradiction_ =
+          fmt::format("{}: {} bytes in {} us by {} on {} ranks are {} {:.4g} GB/s, found {}", row.at.text(), row.bytes,
+                      measures.time_us, row.collective, row.ranks(), name, follows, *stated);
+    return;
+  }
+}
+
+void RowCollector::remark_contradictions() {
+  if (contradictions_ > 0)
+    remark(fmt::format("{}{}. Times are used: are bytes, units and ranks what they should be?", first_contradiction_,
+                       contradictions_ == 1 ? "" : fmt::format(", and so in {} rows", contradictions_)));
+  contradictions_ = 0;
+}
+
+void RowCollector::add(Measurement row, bool per_block, const StatedMeasures& measures) {
   std::string why = why_not(row);
   if (!why.empty()) return skip(row.at, std::move(why));
   if (per_block && counts_blocks(row.kind)) {
@@ -154,6 +193,7 @@ void RowCollector::add(Measurement row, bool per_block) {
   // As benchmarks round sizes down, nothing was sent.
   if (!per_block && counts_blocks(row.kind) && row.bytes < Count(row.ranks()) * size_of(row.dtype))
     return skip(row.at, "of less than one element for each rank");
+  if (!per_block) compare(row, measures);
   if (row.algorithm.empty()) row.algorithm = "auto";
   to_.rows.push_back(std::move(row));
 }

@@ -34,16 +34,6 @@ constexpr std::array<std::string_view, 12> kColumns = {"system",     "nodes",   
 // A bandwidth that is rounded more coarsely than this says too little about a time.
 constexpr double kRoundingMax = 0.05;
 
-// Half of the last digit's unit over the value.
-double rounding_of(const std::string& number, double value) {
-  const auto point = number.find('.');
-  const auto digits = point == number.npos ? 0
-                      : number.find_first_not_of("0123456789", point + 1) == number.npos
-                          ? number.size() - point - 1
-                          : 17;  // with an exponent: as exact as it can be
-  return 0.5 * std::pow(10.0, -double(digits)) / value;
-}
-
 // What follows "KEY =" in a note, with or without spaces; each time it does.
 std::vector<std::string_view> values_in(std::string_view note, std::string_view key) {
   std::vector<std::string_view> all;
@@ -150,8 +140,8 @@ class TableReader {
     m.in_place = m.note.find("place=in_place") != m.note.npos;
     if (m.time_us == 0)
       if (std::string why = derive(r, m); !why.empty()) return to_.skip(m.at, std::move(why));
-    const bool blocks = per_block(m.note);
-    to_.add(std::move(m), blocks);
+    const bool blocks = per_block(m.note), old = m.note.find("old nccl-tests") != m.note.npos;
+    to_.add(std::move(m), blocks, {text(r, in_time), old ? "" : text(r, in_algbw), text(r, in_busbw)});
   }
 
   Rank ranks(const CsvRecord& r, Column c) const {
