@@ -357,6 +357,19 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
   return t;
 }
 
+// Whether a binomial scatter's messages from member 0 leave its node by a link that those of a ring leave it by, too:
+// its parts are on their way from the start, other nodes' once they have them.
+bool ring_in_way(const Part& cluster, const Groups& groups) {
+  Messages scatter(cluster), ring(cluster), both(cluster);
+  for (const auto& g : groups) {
+    for (std::size_t d = 1; d < g.size(); d *= 2)
+      for (Messages* m : {&scatter, &both}) m->add(g[0], g[d], double(std::min(d, g.size() - d)));
+    for (std::size_t i = 1; i + 1 < g.size() && cluster.node_of(g[i]) == cluster.node_of(g[0]); ++i)
+      for (Messages* m : {&ring, &both}) m->add(g[i], g[i + 1], double(g.size() - 1));
+  }
+  return both.busiest_ns() > 1.25 * std::max(scatter.busiest_ns(), ring.busiest_ns());
+}
+
 Hop odd_of(const Part& cluster, const Groups& groups) {
   Messages odd(cluster);
   for (const auto& g : groups)
@@ -392,6 +405,7 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .odd = by(odd_of),
           .next = by(next_of),
           .fans = by(fans_of),
+          .ring_in_way = by(ring_in_way),
           .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); })};
 }
 

@@ -101,6 +101,7 @@ struct LinkLoads {
     double out_ns_per_byte = 0, in_ns_per_byte = 0;  // and the busiest link's share of each
   };
   OnDemand<Fans> fans;
+  OnDemand<bool> ring_in_way;  // what member 0 scatters leaves its node the way of a ring's messages
   struct Pairs {  // each member sends to every other one, in turns (turns.hpp)
     Hop mean;     // the mean message of the member with the slowest ones
     Hop alone;    // as if each of those were alone

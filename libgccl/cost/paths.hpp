@@ -84,6 +84,8 @@ class Paths {
   const Hop* swing(unsigned step) const {
     return traffic_->swing && step < traffic_->swing->size() ? &(*traffic_->swing)[step] : nullptr;
   }
+  // Whether what member 0 scatters leaves its node the way of a ring's messages.
+  bool ring_in_way() const { return traffic_->known() && *traffic_->ring_in_way; }
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     if (!every_) return model_->ring(*view_, steps, bytes, combining);

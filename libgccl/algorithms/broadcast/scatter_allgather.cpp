@@ -32,7 +32,9 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
   for (Count parts = 1; parts < n; parts *= 2)
     scatter +=
         std::max(p.model().overhead_ns, p.binomial(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
-  return scatter + p.ring(n - 1, part, 0);
+  // The first parts travel while the scatter's messages leave, and where both take one way these take twice as long.
+  const Cost meanwhile = p.ring_in_way() ? std::min(scatter, (n - 1) * part * p.binomial(n / 2).beta_ns_per_byte) : 0;
+  return scatter + meanwhile + p.ring(n - 1, part, 0);
 }
 
 Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
