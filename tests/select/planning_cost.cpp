@@ -56,7 +56,7 @@ Plan searched_all(const Algorithm& a, const Call& call, const View& view, const 
 TEST_CASE("what bounds leave out would not have been chosen: the plan is that of all slicings of all algorithms") {
   std::size_t cut_up = 0;
   for (const auto& [name, ranks] :
-       {std::pair("polaris", 24u), {"dgx-h100-superpod-2048", 64u}, {"gb200-nvl72-576", 100u}}) {
+       {std::pair("polaris", 24u), {"dgx-h100-superpod-2048", 64u}, {"gb200-nvl72-576", 100u}, {"pcie-box", 5u}}) {
     const Machine machine(name, ranks);
     const View view = machine.layout.view(0);
     for (const Collective kind :

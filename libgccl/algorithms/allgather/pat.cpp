@@ -70,11 +70,12 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     if (batch == 1) {
       // Block by block the levels run into each other: a block goes on while others come in. Only the second level is
       // too short to hide the first one's way.
-      const Cost gap = std::max(
-          {channels * m.exchange_gap_ns(), channels * block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
-      if (d == 1) t += n < 4 ? 0 : std::max(0.0, hop(block) - 2 * gap);
+      const Cost way = hop.alpha_ns + channels * block * hop.beta_ns_per_byte;  // of a block of each channel
+      const Cost gap =
+          std::max({channels * m.exchange_gap_ns(), channels * block * hop.beta_ns_per_byte, way * 2 / kStepsInFlight});
+      if (d == 1) t += n < 4 ? 0 : std::max(0.0, way - 2 * gap);
       t += double(level) * gap;
-      last = hop(block) - gap;
+      last = way - gap;
       continue;
     }
     const auto trip = [&](Count blocks) {
