@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "libgccl/cluster/read/tuning_file.hpp"
@@ -97,6 +98,54 @@ TEST_CASE("regret is what the planner takes longer than the best of each cell: m
   for (const char* key : {"collective", "bytes", "ranks"}) CHECK(r["worst_at"][key] == at[key]);
 }
 
+namespace {
+
+// Time by prediction of the same plan, where the cell has it.
+std::optional<double> off_at(const Json& cell, const Json& plan) {
+  for (const Json& t : cell["tried"])
+    if (t["algorithm"] == plan["algorithm"] && t["protocol"] == plan["protocol"] && t["chunks"] == plan["chunks"] &&
+        t["channels"] == plan["channels"])
+      return t["time_us"].get<double>() / t["predicted_us"].get<double>();
+  return std::nullopt;
+}
+
+// By both neighbours the larger factor; by one 5 % more, and of one below 1 less and less on the way to the other
+// neighbour. What the planner chooses is said to take 1.5 % less.
+void check_estimates(const Json& d) {
+  int twice = 0, once = 0, fading = 0;
+  for (const Json& place : d["between"]) {
+    const Json *below = nullptr, *above = nullptr;
+    for (const Json& c : d["cells"]) {
+      if (c["collective"] != place["collective"] || c["ranks"] != place["ranks"]) continue;
+      if (c["bytes"] < place["bytes"] && (!below || (*below)["bytes"] < c["bytes"])) below = &c;
+      if (c["bytes"] > place["bytes"] && (!above || (*above)["bytes"] > c["bytes"])) above = &c;
+    }
+    REQUIRE(below);
+    REQUIRE(above);
+    const double low = (*below)["bytes"], high = (*above)["bytes"], bytes = place["bytes"];
+    for (const Json& e : place["estimated"]) {
+      const auto a = off_at(*below, e), b = off_at(*above, e);
+      double factor = 1;  // the planner's, which neither has
+      if (a && b) {
+        factor = std::max(*a, *b), ++twice;
+      } else if (a || b) {
+        factor = a ? *a : *b, ++once;
+        const double near = std::log(a ? high / bytes : bytes / low) / std::log(high / low);
+        if (factor < 1) factor = std::pow(factor, near), ++fading;
+        factor *= 1.05;
+      }
+      const double us = e["predicted_us"].get<double>() * factor, said = e["time_us"];
+      CAPTURE(place.dump());
+      CHECK((said == doctest::Approx(us).epsilon(1e-9) || said == doctest::Approx(us / 1.015).epsilon(1e-9)));
+    }
+  }
+  CHECK(twice > 0);
+  CHECK(once > fading);
+  CHECK(fading > 0);
+}
+
+}  // namespace
+
 TEST_CASE("a table is nearly the fastest at sizes between those that were swept, where --check-table simulates it") {
   const Folder folder;
   const std::string file = (folder.path / "table.json").string();
@@ -115,13 +164,22 @@ TEST_CASE("a table is nearly the fastest at sizes between those that were swept,
     CHECK(std::next(at) != sizes[place["collective"]].end());
     CHECK(place["estimated"][0]["time_us"] > 0);
   }
+  check_estimates(d);
+  const gccl::TuningTable table = gccl::load_tuning_table(file);
+  const gccl::PreparedTable entries(table, 8, 2);
+  for (const Json& place : d["between"]) {
+    const Json& best = place["estimated"][0];
+    const auto* entry = entries.find(*gccl::collective_named(place["collective"].get<std::string>()), place["bytes"]);
+    REQUIRE(entry);
+    CHECK(entry->algorithm->name == best["algorithm"].get<std::string>());
+    CHECK(entry->chunks == best["chunks"]);
+    CHECK(entry->channels == best["channels"]);
+  }
   for (const auto& [kind, all] : sizes)
     for (auto at = all.begin(), next = std::next(at); next != all.end(); at = next++)
       CHECK(double(*next) <= 1.51 * double(*at) + 64);  // of whole elements
 
   const Json checked = sweep({"--bytes", "700..400KiB*2.7", "--check-table", file});
-  const gccl::TuningTable table = gccl::load_tuning_table(file);
-  const gccl::PreparedTable entries(table, 8, 2);
   std::vector<double> longer;
   for (const Json& c : checked["cells"]) {
     const auto* entry = entries.find(*gccl::collective_named(c["collective"].get<std::string>()), c["bytes"]);
