@@ -73,17 +73,28 @@ Cost tree_up_at_once(Count members, Carried bytes, bool combines, const Paths& p
   return bunch.combine(std::max(std::max(end, alone), std::min(end, alone) + gap), combine(child));
 }
 
-// The same from a member that has it at `there`, to all below it. Of `each` child, or of the first whole subtree and
-// what comes before: messages to those behind it leave later by as much as theirs have fewer levels to pass.
-Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, const Bunch& bunch, Cost there, bool each) {
-  Cost end = there;
+// The same from a member that has it at `there`, to all below it: those that the first whole subtree's messages reach
+// last, and those of subtrees that are cut off before it. At the `root` those of the last one on each port, too, whose
+// messages leave the latest; elsewhere these leave later by as much as they have fewer levels to pass.
+Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, Bunch bunch, Cost there, bool root) {
+  Cost end = there, leaves = there;
+  bool first = true;  // no whole subtree was before this one
   for (Count d = std::bit_ceil(members) / 2; d > 0; d /= 2) {
     const Count child = std::min(d, members - d);
-    Bunch passes = bunch;
-    const Cost arrived = passes.pass(there, p.binomial(d), bytes(child));
-    end = std::max(end, tree_down_at_once(child, bytes, p, passes, arrived, false));
-    if (child == d && !each) break;
-    there += double(p.channels()) * std::max(p.model().overhead_ns, d > 1 ? bytes(child) * p.behind(d / 2) : 0);
+    const double behind = d > 1 ? p.behind(d / 2) : 0;
+    if (first || behind == 0) {
+      Bunch passes = bunch;
+      Cost arrived = passes.pass(leaves, p.binomial(d), bytes(child));
+      if (child == d)
+        for (Count below = d / 2; below > 0; below /= 2)
+          arrived = passes.pass(arrived, p.binomial(below), bytes(below));
+      else
+        arrived = tree_down_at_once(child, bytes, p, passes, arrived, false);
+      end = std::max(end, arrived);
+    }
+    if (child == d && !root) break;
+    first = first && child < d;
+    leaves += double(p.channels()) * std::max(p.model().overhead_ns, bytes(child) * behind);
   }
   return end;
 }
