@@ -121,7 +121,7 @@ void Introduction::set_settings(const AgreedSettings& mine) {
       fmt::format("{} of {} of {}{}{}", m.cluster, counted(m.nodes, "node"), counted(m.cards_per_node, "card"),
                   m.backends.empty() ? "" : " over ", m.backends));
   decisions.name = decisions.description = "";
-  for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset();
+  for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset(), e.predicted_at_bytes.reset();
   put_file(&settings[kTuning], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
            write_tuning_table(decisions));
 }

@@ -31,11 +31,12 @@ struct TuningTable {
     Rank ranks_min = 1, ranks_max = ~Rank(0);
     Rank nodes_min = 1, nodes_max = ~Rank(0);
     Count from_bytes = 0, to_bytes = kNoEnd;
-    const Algorithm* algorithm = nullptr;  // never null; says the collective
-    std::string protocol{};                // empty: the planner's
-    Count chunks = 0, channels = 0;        // both or neither; 0: the planner's
-    unsigned window = 0;                   // 0: the planner's
-    std::optional<double> predicted_us{};  // for readers
+    const Algorithm* algorithm = nullptr;       // never null; says the collective
+    std::string protocol{};                     // empty: the planner's
+    Count chunks = 0, channels = 0;             // both or neither; 0: the planner's
+    unsigned window = 0;                        // 0: the planner's
+    std::optional<double> predicted_us{};       // for readers
+    std::optional<Count> predicted_at_bytes{};  // the size that it is of, which is in the range; unset: not said
 
     bool covers(Rank ranks, Rank nodes) const {
       return ranks_min <= ranks && ranks <= ranks_max && nodes_min <= nodes && nodes <= nodes_max;

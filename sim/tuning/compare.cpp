@@ -134,15 +134,24 @@ std::string decision(const TuningTable::Entry& e) {
   return text;
 }
 
-// Compares the ranges of calls for which both tables have an entry. Their times are those of the smallest call, so only
-// entries that begin with the same one have times to compare.
+// Whether the times of both are of the same call: of as many ranks and nodes, and of one size. Older files do not state
+// the size; there it is the smallest simulated in the range, so the ranges must be the same.
+bool times_of_one_call(const TuningTable::Entry& x, const TuningTable::Entry& y) {
+  const auto machine = [](const TuningTable::Entry& e) {
+    return std::tuple(e.ranks_min, e.ranks_max, e.nodes_min, e.nodes_max);
+  };
+  if (!x.predicted_us || !y.predicted_us || machine(x) != machine(y)) return false;
+  if (x.predicted_at_bytes && y.predicted_at_bytes) return x.predicted_at_bytes == y.predicted_at_bytes;
+  return x.from_bytes == y.from_bytes && x.to_bytes == y.to_bytes;
+}
+
+// Compares the ranges of calls for which both tables have an entry, and their times where these are of the same call.
 Both of_tables(const Node& before, const Node& after) {
   using Entry = TuningTable::Entry;
   const TuningTable a = read_tuning_table(before), b = read_tuning_table(after);
   if (a.machine.cluster != b.machine.cluster)
     after.at("machine").at("cluster").fail(
         fmt::format("found \"{}\", expected \"{}\", as the other file has", b.machine.cluster, a.machine.cluster));
-  const auto start = [](const Entry& e) { return std::tuple(e.from_bytes, e.ranks_min, e.nodes_min); };
   Both both;
   std::vector<bool> met(b.entries.size());
   for (const Entry& x : a.entries) {
@@ -161,9 +170,11 @@ Both of_tables(const Node& before, const Node& after) {
           range_text(ranks_min, ranks_max, "rank"), range_text(nodes_min, nodes_max, "node"), a.machine.cluster);
       both.before.winners[call] = decision(x);
       both.after.winners[call] = decision(y);
-      if (!x.predicted_us || !y.predicted_us || start(x) != start(y)) continue;
-      add(both.before.times, call, *x.predicted_us);
-      add(both.after.times, call, *y.predicted_us);
+      if (!times_of_one_call(x, y)) continue;
+      const auto at = x.predicted_at_bytes && y.predicted_at_bytes ? x.predicted_at_bytes : std::nullopt;
+      const std::string timed = at ? fmt::format("{}: at {}", call, json::format_bytes(*at)) : call;
+      add(both.before.times, timed, *x.predicted_us);
+      add(both.after.times, timed, *y.predicted_us);
     }
     both.only_before += !any;
   }

@@ -89,7 +89,8 @@ TuningTable tuning_table(const Json& document, const Cluster& cluster) {
                            .protocol = tried["protocol"].is_string() ? tried["protocol"].get<std::string>() : "",
                            .chunks = tried["chunks"],
                            .channels = tried["channels"],
-                           .predicted_us = tried["time_us"].get<double>()});
+                           .predicted_us = tried["time_us"].get<double>(),
+                           .predicted_at_bytes = s.cell->at("bytes").get<Count>()});
     }
   return t;
 }

@@ -1,5 +1,6 @@
 // gccl compare, as a user meets it.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -68,7 +69,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("compare puts two tables side by side: ranges that both are about, and times of entries that begin alike") {
+TEST_CASE("compare puts two tables side by side: ranges that both are about, and times at one size") {
   const Folder folder;
   const auto table = [&](const char* name, const std::string& cluster, const std::string& entries) {
     return folder
@@ -77,12 +78,12 @@ TEST_CASE("compare puts two tables side by side: ranges that both are about, and
         .string();
   };
   const std::string a = table("a.json", "c", R"(
-    {"collective":"allreduce","to_bytes":"1KiB","algorithm":"tree","predicted_us":10},
-    {"collective":"allreduce","from_bytes":"1KiB","algorithm":"ring","chunks":4,"channels":2,"predicted_us":50},
+    {"collective":"allreduce","to_bytes":"1KiB","algorithm":"tree","predicted_us":10,"predicted_at_bytes":8},
+    {"collective":"allreduce","from_bytes":"1KiB","algorithm":"ring","chunks":4,"channels":2,"predicted_us":50,"predicted_at_bytes":"1KiB"},
     {"collective":"barrier","algorithm":"tree"})");
   const std::string b = table("b.json", "c", R"(
-    {"collective":"allreduce","to_bytes":"4KiB","algorithm":"tree","predicted_us":11},
-    {"collective":"allreduce","from_bytes":"4KiB","algorithm":"ring","chunks":8,"channels":2,"predicted_us":40},
+    {"collective":"allreduce","to_bytes":"4KiB","algorithm":"tree","predicted_us":11,"predicted_at_bytes":8},
+    {"collective":"allreduce","from_bytes":"4KiB","algorithm":"ring","chunks":8,"channels":2,"predicted_us":40,"predicted_at_bytes":"4KiB"},
     {"collective":"alltoall","algorithm":"pairwise"})");
   const Ended e = run_gccl({"compare", a, b, "--json", "-"});
   CHECK(e.code == 1);
@@ -92,7 +93,7 @@ TEST_CASE("compare puts two tables side by side: ranges that both are about, and
   CHECK(c["only_before"] == 1);
   CHECK(c["only_after"] == 1);
   REQUIRE(c["slower"].size() == 1);
-  CHECK(c["slower"][0]["what"] == "allreduce from 0 B to less than 1 KiB, 1 to 8 ranks on 1 to 2 nodes of c");
+  CHECK(c["slower"][0]["what"] == "allreduce from 0 B to less than 1 KiB, 1 to 8 ranks on 1 to 2 nodes of c: at 8 B");
   CHECK(c["slower"][0]["percent"].get<double>() == doctest::Approx(10));
   REQUIRE(c["winner_changed"].size() == 2);
   CHECK(c["winner_changed"][0]["before"] == "ring, 4/2");
@@ -103,6 +104,53 @@ TEST_CASE("compare puts two tables side by side: ranges that both are about, and
                 "/machine/cluster: found \"d\", expected \"c\"");
   check_refused({"compare", a, table("e.json", "c", R"({"collective":"alltoall","algorithm":"bruck"})")},
                 "nothing to compare");
+}
+
+TEST_CASE("compare puts no times side by side that tables state of different calls") {
+  const Folder folder;
+  const auto table = [&](const char* name, const std::string& range, double us, const std::string& at) {
+    return folder
+        .write(name, R"({"schema":"gccl/table/1","name":"t","machine":{"cluster":"c","nodes":2,"cards_per_node":4},)" +
+                         fmt::format(
+                             R"("entries":[{{"collective":"allreduce",{},"algorithm":"ring","predicted_us":{}{}}}]}})",
+                             range, us, at.empty() ? "" : ",\"predicted_at_bytes\":" + at))
+        .string();
+  };
+  const auto times = [&](const std::string& range, const std::string& at, const std::string& other_range,
+                         const std::string& other_at) {
+    const Ended e = run_gccl(
+        {"compare", table("a.json", range, 10, at), table("b.json", other_range, 20, other_at), "--json", "-"});
+    const Json c = Json::parse(e.out);
+    CHECK(c["compared"] == 1);
+    CHECK(e.code == (c["slower"].empty() ? 0 : 1));
+    return c["slower"].size();
+  };
+  const std::string less = R"("to_bytes":65)", more = R"("to_bytes":8193)", later = R"("from_bytes":7,"to_bytes":90)";
+  CHECK(times(less, "8", more, "4096") == 0);
+  CHECK(times(less, "8", less, "9") == 0);
+  CHECK(times(less, "8", later, "8") == 1);
+  // Older tables state no size.
+  CHECK(times(less, "", more, "") == 0);
+  CHECK(times(less, "8", more, "") == 0);
+  CHECK(times(less, "", less, "") == 1);
+  CHECK(times(less, "", less, "8") == 1);
+  // Nor is a call of up to 4 ranks one of up to 8.
+  CHECK(times(less + R"(,"ranks_max":4)", "8", less, "8") == 0);
+
+  // From different grids of one sweep.
+  const auto tuned = [&](const char* name, const char* bytes) {
+    const std::string file = (folder.path / name).string();
+    const Ended e = run_gccl({"tune", "ethernet-cpu", "--engine", "model", "--ranks", "8", "--collectives", "allgather",
+                              "--bytes", bytes, "--table", file, "--quiet"});
+    CAPTURE(e.err);
+    CHECK(e.code == 0);
+    return file;
+  };
+  const std::string small = tuned("small.json", "8,64"), large = tuned("large.json", "4KiB,8KiB");
+  CHECK(run_gccl({"compare", small, large}).code == 0);
+  CHECK(run_gccl({"compare", large, small}).out.find("faster: 0") != std::string::npos);
+  CHECK(Json::parse(read_text(small))["entries"][0]["predicted_at_bytes"] == 16);  // bf16 of each of 8 ranks
+  CHECK(Json::parse(read_text(large))["entries"][0]["predicted_at_bytes"] == 4096);
 }
 
 TEST_CASE("compare takes sweeps of another cluster, engine or type for nothing to compare, as it does results") {

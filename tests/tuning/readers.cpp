@@ -147,6 +147,7 @@ TEST_CASE("GCCL's table reads back, and says the fastest for every place of the 
   const Exported x("dgx-h100-superpod-2048", "8,16", "64KiB,4MiB", "allreduce,alltoall", {"--table", "table.json"});
   const gccl::TuningTable table = gccl::load_tuning_table(x.file("table.json"));
   CHECK(table.machine.cluster == "dgx-h100-superpod-2048");
+  std::size_t stated = 0;  // an entry's time is that of the smallest size in it
   for (const Json& cell : x.document["cells"]) {
     const gccl::PreparedTable prepared(table, cell["ranks"], cell["nodes"]);
     const auto* entry = prepared.find(*gccl::collective_named(cell["collective"].get<std::string>()), cell["bytes"]);
@@ -154,7 +155,13 @@ TEST_CASE("GCCL's table reads back, and says the fastest for every place of the 
     CHECK(entry->algorithm->name == cell["tried"][0]["algorithm"].get<std::string>());
     CHECK(entry->protocol == cell["tried"][0]["protocol"].get<std::string>());
     CHECK(entry->chunks == cell["tried"][0]["chunks"]);
+    REQUIRE(entry->predicted_at_bytes);
+    if (*entry->predicted_at_bytes == cell["bytes"]) {
+      CHECK(entry->predicted_us == cell["tried"][0]["time_us"].get<double>());
+      ++stated;
+    }
   }
+  CHECK(stated >= 4);
   CHECK(!gccl::PreparedTable(table, 12, 2).find(gccl::Collective::allreduce, 65536));
   CHECK(!gccl::PreparedTable(table, 8, 1).find(gccl::Collective::allreduce, Json::number_unsigned_t(65) << 20));
 }

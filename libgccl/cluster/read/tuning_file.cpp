@@ -60,7 +60,7 @@ void read_range(const Node& v, const char* from, const char* to, Rank most, Rank
 
 Entry read_entry(const Node& v, const TuningTable::Machine& machine) {
   v.allow({"collective", "ranks_min", "ranks_max", "nodes_min", "nodes_max", "from_bytes", "to_bytes", "algorithm",
-           "protocol", "chunks", "channels", "window", "predicted_us", "source"});
+           "protocol", "chunks", "channels", "window", "predicted_us", "predicted_at_bytes", "source"});
   if (const auto source = v.find("source")) source->string();
   Entry e{.algorithm = read_algorithm(v)};
   read_range(v, "ranks_min", "ranks_max", machine.nodes * machine.cards_per_node, &e.ranks_min, &e.ranks_max);
@@ -91,6 +91,16 @@ Entry read_entry(const Node& v, const TuningTable::Machine& machine) {
   }
   if (const auto n = v.find("window")) e.window = unsigned(n->integer(2, kWindowMax));
   if (const auto n = v.find("predicted_us")) e.predicted_us = n->number(0, kPredictedUsMax);
+  if (const auto n = v.find("predicted_at_bytes")) {
+    const Count bytes = n->bytes();
+    if (!e.predicted_us) n->fail("expected \"predicted_us\" with it, the time of a call of this size");
+    if (bytes < e.from_bytes || bytes >= e.to_bytes)
+      n->fail(
+          fmt::format("found {}, expected a size that the entry is about: at least \"from_bytes\" and less than "
+                      "\"to_bytes\"",
+                      bytes));
+    e.predicted_at_bytes = bytes;
+  }
   return e;
 }
 
@@ -139,6 +149,7 @@ std::string write_tuning_table(const TuningTable& t) {
     if (e.channels > 1) v["channels"] = e.channels;
     if (e.window > 0) v["window"] = e.window;
     if (e.predicted_us) v["predicted_us"] = *e.predicted_us;
+    if (e.predicted_at_bytes) v["predicted_at_bytes"] = *e.predicted_at_bytes;
     text += fmt::format("{}\n  {}", &e == t.entries.data() ? "" : ",", line_of(v));
   }
   return text + "\n]}\n";
