@@ -183,18 +183,19 @@ Shortfall shortfall(const Group& group, const Times& expected) {
 Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const std::vector<Predictions>& predictions,
                const std::vector<std::string>& outliers) {
   const std::vector<Ranked> causes = ranked(group, predictions);
-  const Ranked& first = causes.front();
-  // What calls cost besides the network is taken from the best explanation, so that a shortfall does not hide in it.
-  Explained expectation = first.best;
-  if (first.hypothesis->name == "unknown") expectation = {};
-  const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[first.model][row]); };
+  const Ranked &first = causes.front(), &healthy = of(causes, "healthy");
+  const bool ill =
+      first.probability >= kNamed * healthy.probability && first.best.error <= kErrorLeft * healthy.best.error;
+  // What calls cost besides the network is taken from the explanation that holds, so that a shortfall neither hides in
+  // it nor is made of noise by what a cause that hardly fits better adjusts.
+  const Ranked& holds = ill ? first : healthy;
+  Explained expectation = holds.best;
+  if (holds.hypothesis->name == "unknown") expectation = {};
+  const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[holds.model][row]); };
   Times expected;
   for (const std::size_t i : group.used) expected.push_back(expected_us(i));
   const Shortfall found = shortfall(group, expected);
-  const Ranked& healthy = of(causes, "healthy");
-  const bool named = first.probability >= kNamed * healthy.probability &&
-                     first.probability >= kNamed * of(causes, "unknown").probability &&
-                     first.best.error <= kErrorLeft * healthy.best.error;
+  const bool named = ill && first.probability >= kNamed * of(causes, "unknown").probability;
   const Measurement& any = rows[group.rows.front()];
   Json table = Json::array(), list = Json::array();
   for (const std::size_t i : group.rows) {
