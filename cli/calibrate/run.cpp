@@ -244,8 +244,7 @@ std::string name_beside(const fs::path& file, const fs::path& beside) {
   return fs::proximate(fs::weakly_canonical(file, error), fs::weakly_canonical(folder, error), error).string();
 }
 
-void write_all_of(const Options& o, const sim::Calibration& c, std::size_t columns) {
-  const sim::CalibrationFit fit = sim::fit_calibration(c);
+void write_all_of(const Options& o, const sim::Calibration& c, const sim::CalibrationFit& fit, std::size_t columns) {
   const std::string name = json::valid_text(!o.name.empty()   ? o.name
                                             : o.output == "-" ? "calibrated"
                                                               : fs::path(o.output).stem().string());
@@ -301,8 +300,16 @@ int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse p
 
   const sim::Calibration c = Measurement(job, o).run();
   if (job.rank() != 0) return 0;
+  const sim::CalibrationFit fit = sim::fit_calibration(c);
+  if (const std::string what = sim::unsupported_bandwidth(fit); !what.empty()) {
+    write_stderr(
+        fmt::format("gccl calibrate: times of {} do not grow with the size, so they tell no bandwidth; nothing is "
+                    "written: measure longer (--seconds), with larger sizes (--max-bytes), or with less other load\n",
+                    what));
+    return 1;
+  }
   try {
-    write_all_of(o, c, columns);
+    write_all_of(o, c, fit, columns);
   } catch (const json::InputError& e) {
     write_stderr(fmt::format("gccl calibrate: {}\n", printable(e.what())));
     return 2;

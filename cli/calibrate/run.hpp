@@ -13,7 +13,8 @@ namespace gccl::calibrate {
 using Parse = Parsed<Options> (*)(std::vector<std::string> args);
 
 // The ranks meet as `config` says, measure, and rank 0 writes. `columns`: the terminal's width. 0 all right, 1 a
-// failing backend, 2 wrong input, or with `error` where the ranks do not meet.
+// failing backend or times that tell no bandwidth, 2 wrong input or an output that cannot be written, or with `error`
+// where the ranks do not meet.
 int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::size_t columns,
         std::string* error);
 

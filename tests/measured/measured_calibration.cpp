@@ -233,3 +233,25 @@ TEST_CASE("one peer shows no more than a bound of the overheads, and a message's
   CHECK(more.inside->overhead_known);
   CHECK(more.inside->overhead_ns.value + more.inside->receive_overhead_ns.value <= 500.001);
 }
+
+TEST_CASE("times that do not grow with the size tell no bandwidth") {
+  const auto unsupported = [](const sim::Calibration& c) {
+    return sim::unsupported_bandwidth(sim::fit_calibration(c));
+  };
+  const sim::Calibration whole = calibrated_job(true);
+  CHECK(unsupported(whole).empty());
+  const sim::Curve level{{8, 64, 512}, {{100, 101, 102}, {99, 100, 101}, {98, 99, 100}}};
+  const auto with = [&](auto change) {
+    sim::Calibration c = whole;
+    change(c);
+    return unsupported(c);
+  };
+  CHECK(with([&](sim::Calibration& c) { c.inside->ping_pong = level; }) == "messages between ranks of a node");
+  CHECK(with([&](sim::Calibration& c) { c.between->ping_pong = level; }) ==
+        "messages between ranks of different nodes");
+  CHECK(with([&](sim::Calibration& c) { c.between->at_once = level; }) ==
+        "messages between ranks of different nodes by all pairs at once");
+  CHECK(with([&](sim::Calibration& c) { c.combine = level; }) == "combining");
+  CHECK(with([&](sim::Calibration& c) { c.copy = level; }) == "copying");
+  CHECK(unsupported(calibrated_job(false)).empty());
+}

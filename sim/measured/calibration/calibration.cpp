@@ -1,5 +1,7 @@
 #include "sim/measured/calibration/calibration.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,6 +35,17 @@ CalibrationFit fit_calibration(const Calibration& c) {
   if (c.inside) fit.inside = fit_class(*c.inside);
   if (c.between) fit.between = fit_class(*c.between);
   return fit;
+}
+
+std::string unsupported_bandwidth(const CalibrationFit& fit) {
+  const auto grows = [](const CurveFit& f) { return f.line.ns_each > 1 / kLinkGBpsMax; };
+  for (const auto& [what, c] :
+       {std::pair("ranks of a node", &fit.inside), {"ranks of different nodes", &fit.between}}) {
+    if (!*c) continue;
+    if (!grows((*c)->ping_pong)) return fmt::format("messages between {}", what);
+    if ((*c)->at_once && !grows(*(*c)->at_once)) return fmt::format("messages between {} by all pairs at once", what);
+  }
+  return !grows(fit.combine) ? "combining" : !grows(fit.copy) ? "copying" : "";
 }
 
 std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit& fit) {

@@ -61,6 +61,10 @@ constexpr Count kEagerBytes = 32768;
 
 CalibrationFit fit_calibration(const Calibration& c);
 
+// What of the fit has a bandwidth that no time supports, because times do not grow with the size, as where noise is
+// larger than what the bytes take; empty where nothing has. Sets are written of what is supported alone.
+std::string unsupported_bandwidth(const CalibrationFit& fit);
+
 // "gccl/parameters/1" and "gccl/cluster/1". `parameters`: how the cluster names the set.
 nlohmann::ordered_json calibrated_parameters(const Calibration& c, const CalibrationFit& fit, const std::string& name);
 nlohmann::ordered_json calibrated_cluster(const Calibration& c, const CalibrationFit& fit, const std::string& name,
