@@ -244,21 +244,47 @@ std::string name_beside(const fs::path& file, const fs::path& beside) {
   return fs::proximate(fs::weakly_canonical(file, error), fs::weakly_canonical(folder, error), error).string();
 }
 
-void write_all_of(const Options& o, const sim::Calibration& c, const sim::CalibrationFit& fit, std::size_t columns) {
+// Whether it is written; says so where it is not.
+bool written(const std::string& to, const std::string& text) try {
+  write_output(to, text);
+  return true;
+} catch (const json::InputError& e) {
+  write_stderr(fmt::format("gccl calibrate: {}\n", printable(e.what())));
+  return false;
+}
+
+// Whether all outputs are written. Where one cannot be, the others are; but no cluster without the set that it names.
+bool write_all_of(const Options& o, const sim::Calibration& c, const sim::CalibrationFit& fit, std::size_t columns) {
   const std::string name = json::valid_text(!o.name.empty()   ? o.name
                                             : o.output == "-" ? "calibrated"
                                                               : fs::path(o.output).stem().string());
   const auto text_of = [](const nlohmann::ordered_json& v) {
     return v.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
   };
-  write_output(o.output, text_of(sim::calibrated_parameters(c, fit, name)));
-  if (!o.cluster_output.empty())
-    write_output(o.cluster_output,
-                 text_of(sim::calibrated_cluster(c, fit, name, name_beside(o.output, o.cluster_output))));
-  if (!o.json.empty()) write_output(o.json, text_of(sim::calibration_json(c, fit)));
-  if (o.output == "-" || o.json == "-") return;
+  std::string done;
+  bool all = true;
+  const auto write = [&](const std::string& to, const nlohmann::ordered_json& document) {
+    const bool well = written(to, text_of(document));
+    if (well) done += (done.empty() ? "" : ", ") + to;
+    all &= well;
+    return well;
+  };
+  const bool set = write(o.output, sim::calibrated_parameters(c, fit, name));
+  if (!o.cluster_output.empty()) {
+    if (set)
+      write(o.cluster_output, sim::calibrated_cluster(c, fit, name, name_beside(o.output, o.cluster_output)));
+    else
+      write_stderr(printable(
+          fmt::format("gccl calibrate: {}: not written: it names {}, which is not\n", o.cluster_output, o.output)));
+  }
+  if (!o.json.empty()) write(o.json, sim::calibration_json(c, fit));
+  if (!all)
+    write_stderr(printable(
+        fmt::format("gccl calibrate: what is written of this calibration: {}\n", done.empty() ? "nothing" : done)));
+  if (!all || o.output == "-" || o.json == "-") return all;
   write_stdout(sim::calibration_text(c, fit, columns));
   write_stdout(fmt::format("\n{} is written. GCCL_PARAMETERS={} makes real ranks plan by it.\n", o.output, o.output));
+  return true;
 }
 
 // What cannot go well, before minutes are spent; empty where nothing is wrong.
@@ -309,12 +335,11 @@ int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse p
     return 1;
   }
   try {
-    write_all_of(o, c, fit, columns);
+    return write_all_of(o, c, fit, columns) ? 0 : 2;
   } catch (const json::InputError& e) {
     write_stderr(fmt::format("gccl calibrate: {}\n", printable(e.what())));
     return 2;
   }
-  return 0;
 }
 
 }  // namespace gccl::calibrate

@@ -188,3 +188,23 @@ TEST_CASE("what gccl calibrate cannot do is said once, with what to type, and no
     CHECK(folder.files() == before);
   }
 }
+
+TEST_CASE("an output of gccl calibrate that cannot be written is exit code 2, and what is written is said") {
+  const Folder folder;
+  const auto calibrated = [&](const Words& outputs) {
+    const Ended ended = on_ranks(2, 1, quickly(outputs), {.folder = folder.path});
+    CAPTURE(ended.err);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err.find("/dev/full: cannot be written") != std::string::npos);
+    return ended.err;
+  };
+  CHECK(calibrated({"-o", "p.json", "--cluster-out", "/dev/full", "--json", "a.json"})
+            .find("what is written of this calibration: p.json, a.json\n") != std::string::npos);
+  CHECK(folder.files() == std::set<std::string>{"a.json", "p.json"});
+  // A cluster would name parameters that are not there, or others.
+  const std::string err = calibrated({"-o", "/dev/full", "--cluster-out", "c.json"});
+  CHECK(err.find("c.json: not written: it names /dev/full") != std::string::npos);
+  CHECK(err.find("what is written of this calibration: nothing\n") != std::string::npos);
+  CHECK(folder.files() == std::set<std::string>{"a.json", "p.json"});
+}
