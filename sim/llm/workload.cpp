@@ -142,6 +142,8 @@ void by_kind(const json::Node& node, ByKind<T>& into, Read read) {
 void read_batch(const json::Node& node, LlmWorkload& w) {
   node.allow({"sequences", "micro"});
   maybe(node, "micro", w.micro_batch);
+  if (const auto n = node.find("sequences"); n && w.phase != Phase::training)
+    n->fail("for training alone: prefill and decoding play one micro-batch, whose sequences are \"micro\"");
   w.global_batch = w.phase == Phase::training ? count_at(node, "sequences") : w.micro_batch * w.parallel.data;
   const Count each = w.micro_batch * w.parallel.data;
   if (w.global_batch % each != 0)
@@ -196,7 +198,10 @@ void check(const LlmWorkload& w, const json::Node& node) {
         .fail(fmt::format("{} micro-batches cannot be interleaved on {} stages: not a multiple of them",
                           w.micro_batches(), p.pipeline));
   if (w.phase != Phase::training && p.interleave > 1) at.at("interleave").fail("for training alone");
-  if (w.phase != Phase::training && p.zero == 3) at.at("zero").fail("found 3; ZeRO is for training alone");
+  if (w.phase != Phase::training && p.zero > 0)
+    at.at("zero").fail(fmt::format("found {}; ZeRO is for training alone", p.zero));
+  if (w.phase != Phase::training && w.recompute != Recompute::none)
+    node.at("recompute").fail("for training alone: without a backward pass nothing is computed again");
   check_sizes(w, node);
   const double tasks = double(w.micro_batches()) * double(w.model.layers) * 30;
   if (tasks > kTasksMax)
