@@ -50,9 +50,9 @@ std::string source_of(const FitArguments& a, const sim::FitReport& report) {
   for (const std::string& f : a.measured.files)
     files += (files.empty() ? "" : ", ") + json::valid_text(fs::path(f).filename().string());
   for (const sim::FitReport::Errors& e : report.used) scales += (scales.empty() ? "" : ", ") + e.what;
-  return fmt::format("fitted by gccl fit to {} points of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
-                     report.all_used.after.points, files, scales, report.all_used.after.mape,
-                     report.all_used.before.mape);
+  return fmt::format("fitted by gccl fit to {} point{} of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
+                     report.all_used.after.points, report.all_used.after.points == 1 ? "" : "s", files, scales,
+                     report.all_used.after.mape, report.all_used.before.mape);
 }
 
 int fit_parameters(const FitArguments& a) {

@@ -101,9 +101,9 @@ MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& descripti
   const sim::RowKinds kinds = sim::kinds_of(rows);
   if (two && kinds.mpi > 0 && kinds.others > 0)
     throw json::InputError(
-        fmt::format("{} measured rows are of MPI libraries and {} of others, and {} has parameters for each, expected "
+        fmt::format("{} measured row{} of MPI libraries and {} of others, and {} has parameters for each, expected "
                     "rows of one kind: choose them by --collective or --system, or state --parameters",
-                    kinds.mpi, kinds.others, description.at("name").string()));
+                    kinds.mpi, kinds.mpi == 1 ? " is" : "s are", kinds.others, description.at("name").string()));
   const json::Node value = description.at(two && kinds.mpi > 0 ? "mpi_parameters" : "parameters");
   return {read_parameters(value), value.is_string() ? parameters_file(value) : std::filesystem::path(), value.raw()};
 }

@@ -242,10 +242,11 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
 
 std::string comparison_text(Json c) {
   json::replace_control(c);
-  std::string text = fmt::format(
-      "{} {} in both; {} only before, {} only after; threshold {:.4g} %\n", c["compared"].get<std::size_t>(),
-      c["of"] == "gccl/table/1" ? "ranges of calls" : "times", c["only_before"].get<std::size_t>(),
-      c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
+  const auto compared = c["compared"].get<std::size_t>();
+  std::string text = fmt::format("{} {}{}{} in both; {} only before, {} only after; threshold {:.4g} %\n", compared,
+                                 c["of"] == "gccl/table/1" ? "range" : "time", compared == 1 ? "" : "s",
+                                 c["of"] == "gccl/table/1" ? " of calls" : "", c["only_before"].get<std::size_t>(),
+                                 c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
   const auto list = [&](const char* key, std::string_view title, auto line) {
     const Json& rows = c[key];
     text += fmt::format("\n{}: {}\n", title, rows.size());

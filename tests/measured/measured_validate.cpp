@@ -316,6 +316,11 @@ TEST_CASE("rows of MPI libraries are not cut up, and have the parameters that a 
     CHECK(e.err.find("3 measured rows are of MPI libraries and 1 of others") != std::string::npos);
     CHECK(!std::filesystem::exists(folder.path / "p.json"));
   }
+  folder.write("one.csv", kColumns +
+                              "box,1,4,all_reduce,NCCL,,1048576,1,,,src,n\n"
+                              "box,1,4,all_reduce,MPI,,1048576,1,,,src,n\n");
+  CHECK(run_gccl({"diagnose", "one.csv", "--cluster", "two.json"}, folder.path)
+            .err.find("1 measured row is of MPI libraries and 1 of others") != std::string::npos);
   description["mpi_parameters"].erase("eager_bytes");
   folder.write("two.json", description.dump());
   const Ended e = run_gccl({"topology", "two.json"}, folder.path);
@@ -416,6 +421,13 @@ TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing i
   CHECK(error({"bad.csv", "--cluster", "two.json", "--json", "out.json"}).find("bad.csv:2: has 4 fields") !=
         std::string::npos);
   CHECK(error({"none.csv", "--cluster", "two.json"}).find("none of the rows") != std::string::npos);
+  CHECK(run_gccl({"fit", "none.csv", "--cluster", "two.json", "-o", "p.json"}, folder.path)
+            .err.find("of 1 measured row none can be compared") != std::string::npos);
+  CHECK(run_gccl({"validate", "good.csv", "--cluster", "two.json"}, folder.path)
+            .out.starts_with("two: 1 point by closed forms"));
+  CHECK(run_gccl({"fit", "good.csv", "--cluster", "two.json", "-o", "p.json"}, folder.path).code == 0);
+  CHECK(read_text(folder.path / "p.json").find("fitted by gccl fit to 1 point of good.csv") != std::string::npos);
+  fs::remove(folder.path / "p.json");
   folder.write("auto.csv", kColumns + "box,1,2,all_reduce,,auto,1048576,100,,,src,n\n");
   CHECK(error({"auto.csv", "--cluster", "two.json", "--planner", "nccl"})
             .starts_with("gccl: --planner nccl: the parameters of two have no \"nccl\" object"));

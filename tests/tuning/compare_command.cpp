@@ -148,7 +148,9 @@ TEST_CASE("compare puts no times side by side that tables state of different cal
   };
   const std::string small = tuned("small.json", "8,64"), large = tuned("large.json", "4KiB,8KiB");
   CHECK(run_gccl({"compare", small, large}).code == 0);
-  CHECK(run_gccl({"compare", large, small}).out.find("faster: 0") != std::string::npos);
+  const std::string text = run_gccl({"compare", large, small}).out;
+  CHECK(text.find("faster: 0") != std::string::npos);
+  CHECK(text.starts_with("1 range of calls in both;"));
   CHECK(Json::parse(read_text(small))["entries"][0]["predicted_at_bytes"] == 16);  // bf16 of each of 8 ranks
   CHECK(Json::parse(read_text(large))["entries"][0]["predicted_at_bytes"] == 4096);
 }
@@ -209,6 +211,6 @@ TEST_CASE("compare knows steps of LLMs: their times, those under changes, and th
   Json token = Json::parse(read_text(b));
   token["phase"] = "decode";
   const std::string c = folder.write("c.json", token.dump()).string();
-  CHECK(run_gccl({"compare", a, c}).out.starts_with("1 times in both; 2 only before, 2 only after"));
+  CHECK(run_gccl({"compare", a, c}).out.starts_with("1 time in both; 2 only before, 2 only after"));
   CHECK(run_gccl({"compare", c, c}).out.starts_with("3 times in both"));
 }

@@ -103,7 +103,9 @@ std::string skipped_text(const Json& skipped) {
                         s["first"][0].get_ref<const std::string&>(), s["rows"] > 1 ? ", ..." : "");
     rows -= s["rows"].get<std::size_t>();
   }
-  if (rows) text += fmt::format("  {:>5}  for {} other reasons: see --json\n", rows, skipped.size() - kReasonsShown);
+  if (rows)
+    text += fmt::format("  {:>5}  for {} other reason{}: see --json\n", rows, skipped.size() - kReasonsShown,
+                        skipped.size() == kReasonsShown + 1 ? "" : "s");
   return text;
 }
 
@@ -116,10 +118,10 @@ std::string left_out_text(Json d) {
 
 std::string validation_text(Json d, std::size_t columns) {
   json::replace_control(d);
-  std::string text =
-      fmt::format("{}: {} points by {}{}\n\n", d["cluster"]["name"].get_ref<const std::string&>(), d["rows"].size(),
-                  d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
-                  d["parameters"].is_null() ? "" : ", parameters of " + d["parameters"].get<std::string>());
+  std::string text = fmt::format(
+      "{}: {} point{} by {}{}\n\n", d["cluster"]["name"].get_ref<const std::string&>(), d["rows"].size(),
+      d["rows"].size() == 1 ? "" : "s", d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
+      d["parameters"].is_null() ? "" : ", parameters of " + d["parameters"].get<std::string>());
   if (!d["rows"].empty()) text += statistics_text(d, columns) + points_text(d["rows"]);
   return text + left_out_text(std::move(d));
 }
