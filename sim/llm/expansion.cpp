@@ -151,8 +151,9 @@ class Expander {
     const double one = tokens_ / p_.tensor * double(m.hidden) * bytes / size_of(dtype);
     Traffic t{Kind::expert, dispatch ? "tokens to experts" : "tokens from experts", {}};
     const double copies = double(m.experts.top_k);
+    // A group with as many ranks on every node as groups_of demands, where it has more than one.
     const Rank nodes = p_.expert / in_node_;
-    if (m.experts.nodes_max && nodes > 1) {
+    if (m.experts.nodes_max && p_.expert > in_node_) {
       t.calls.push_back(call(Collective::alltoall, GroupSet::expert_by_rail,
                              one * std::min<double>({double(m.experts.nodes_max), double(nodes), copies}), dtype));
       if (in_node_ > 1) t.calls.push_back(call(Collective::alltoall, GroupSet::expert_in_node, one * copies, dtype));
