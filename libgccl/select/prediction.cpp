@@ -186,7 +186,10 @@ Cost Prediction::work(const Slicing& slicing) {
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
-  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one) - hidden});
+  const Cost whole_blocks = std::max({turns, handling, one + double(shares - 1) * std::min(interval, one) - hidden});
+  if (!algorithm_.slices) return whole_blocks;
+  const Cost slices = algorithm_.slices(view_, model_);
+  return std::max(whole_blocks + slices, double(shares) * slices);
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than

@@ -47,6 +47,8 @@ Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
+Cost binomial_gather_slices(const View& v, const CostModel& m) { return (v.all.size - 1) * m.receive_overhead_ns; }
+
 }  // namespace
 
 constexpr Algorithm gather_binomial = {
@@ -59,6 +61,7 @@ constexpr Algorithm gather_binomial = {
     .make = binomial_gather,
     .scratch = binomial_gather_scratch,
     .cost = binomial_gather_cost,
+    .slices = binomial_gather_slices,
 };
 
 }  // namespace gccl

@@ -50,6 +50,8 @@ Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   return std::max(binomial_down(Rank(n), {.block = block}, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
+Cost binomial_scatter_slices(const View& v, const CostModel& m) { return (v.all.size - 1) * m.overhead_ns; }
+
 }  // namespace
 
 constexpr Algorithm scatter_binomial = {
@@ -61,6 +63,7 @@ constexpr Algorithm scatter_binomial = {
     .make = binomial_scatter,
     .scratch = binomial_scatter_scratch,
     .cost = binomial_scatter_cost,
+    .slices = binomial_scatter_slices,
 };
 
 }  // namespace gccl
