@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <numeric>
 
@@ -331,6 +332,29 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
   return t;
 }
 
+// A byte to each other member, one after the other: each begins when the links on its way are done with those before
+// it, and when a window of them has arrived. The last one's end, nanoseconds.
+double out_in_order(const Part& cluster, const std::vector<Card>& g) {
+  std::map<LinkId, double> busy;  // until then
+  std::vector<LinkId> route;
+  std::vector<double> arrived;
+  double last = 0;
+  for (std::size_t i = 1; i < g.size(); ++i) {
+    cluster.route(g[0], g[i], route);
+    const double efficiency = cluster.way(g[0], g[i]).efficiency;
+    double begins = arrived.size() >= kWindow ? arrived[arrived.size() - kWindow] : 0, slowest = 0;
+    for (const LinkId l : route) begins = std::max(begins, busy[l]);
+    for (const LinkId l : route) {
+      const double takes = 1 / (cluster.bandwidth_GBps(l) * efficiency);
+      busy[l] = begins + takes;
+      slowest = std::max(slowest, takes);
+    }
+    arrived.push_back(begins + slowest);
+    last = std::max(last, arrived.back());
+  }
+  return last;
+}
+
 LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
   LinkLoads::Fans t;
   Messages out(cluster), in(cluster);
@@ -344,6 +368,7 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
       t.out_ns = std::max(t.out_ns, arrived.back());
       leaves += double(cluster.costs(g[0]).overhead_ns);
     }
+    t.out_in_order_ns_per_byte = std::max(t.out_in_order_ns_per_byte, out_in_order(cluster, g));
     std::sort(arrive.begin(), arrive.end());
     double taken = 0;
     for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));
@@ -358,13 +383,17 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
 }
 
 // Whether a binomial scatter's messages from member 0 leave its node by a link that those of a ring leave it by, too:
-// its parts are on their way from the start, other nodes' once they have them.
+// its parts are on their way from the start, those of other nodes once they have them. Of two nodes only the one has
+// parts to send to the other.
 bool ring_in_way(const Part& cluster, const Groups& groups) {
   Messages scatter(cluster), ring(cluster), both(cluster);
   for (const auto& g : groups) {
+    const Rank first = cluster.node_of(g.front()), last = cluster.node_of(g.back());
+    if (std::ranges::all_of(g, [&](Card c) { return cluster.node_of(c) == first || cluster.node_of(c) == last; }))
+      continue;
     for (std::size_t d = 1; d < g.size(); d *= 2)
       for (Messages* m : {&scatter, &both}) m->add(g[0], g[d], double(std::min(d, g.size() - d)));
-    for (std::size_t i = 1; i + 1 < g.size() && cluster.node_of(g[i]) == cluster.node_of(g[0]); ++i)
+    for (std::size_t i = 1; i + 1 < g.size() && cluster.node_of(g[i]) == first; ++i)
       for (Messages* m : {&ring, &both}) m->add(g[i], g[i + 1], double(g.size() - 1));
   }
   return both.busiest_ns() > 1.25 * std::max(scatter.busiest_ns(), ring.busiest_ns());

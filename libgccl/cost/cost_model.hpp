@@ -99,12 +99,13 @@ struct LinkLoads {
     Hop out_mean;                                    // the mean message to another alone
     double out_ns = 0, in_ns = 0;                    // until the last one has arrived, and been taken, all empty
     double out_ns_per_byte = 0, in_ns_per_byte = 0;  // and the busiest link's share of each
+    double out_in_order_ns_per_byte = 0;  // until the last one is out, where each waits on its way for those before it
   };
   OnDemand<Fans> fans;
   OnDemand<bool> ring_in_way;  // what member 0 scatters leaves its node the way of a ring's messages
-  struct Pairs {  // each member sends to every other one, in turns (turns.hpp)
-    Hop mean;     // the mean message of the member with the slowest ones
-    Hop alone;    // as if each of those were alone
+  struct Pairs {               // each member sends to every other one, in turns (turns.hpp)
+    Hop mean;                  // the mean message of the member with the slowest ones
+    Hop alone;                 // as if each of those were alone
   };
   OnDemand<Pairs> pairs;
 

@@ -65,7 +65,7 @@ Cost fan_out(const View& v, const CostModel& m, double bytes) {
     const Hop share{f.out_mean.alpha_ns, f.out_ns_per_byte};
     return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
                      train(v.all.size - 1, f.out_mean, bytes, m.overhead_ns, 1),
-                     f.out_ns + bytes * f.out.beta_ns_per_byte});
+                     f.out_ns + bytes * f.out.beta_ns_per_byte, f.out.alpha_ns + bytes * f.out_in_order_ns_per_byte});
   }
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
