@@ -332,28 +332,32 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
   return t;
 }
 
-// A byte to each other member, one after the other: each begins when the links on its way are done with those before
-// it, and when a window of them has arrived. The last one's end, nanoseconds.
-double out_in_order(const Part& cluster, const std::vector<Card>& g) {
-  std::map<LinkId, double> busy;  // until then
-  std::vector<LinkId> route;
-  std::vector<double> arrived;
-  double last = 0;
-  for (std::size_t i = 1; i < g.size(); ++i) {
-    cluster.route(g[0], g[i], route);
-    const double efficiency = cluster.way(g[0], g[i]).efficiency;
-    double begins = arrived.size() >= kWindow ? arrived[arrived.size() - kWindow] : 0, slowest = 0;
-    for (const LinkId l : route) begins = std::max(begins, busy[l]);
+// A member's messages of a byte, one after the other: each begins when the links on its way are done with those before
+// it, and when a window of them has arrived.
+class InOrder {
+ public:
+  explicit InOrder(const Part& cluster) : cluster_(cluster) {}
+
+  void add(std::span<const LinkId> route, double efficiency) {
+    double begins = arrived_.size() >= kWindow ? arrived_[arrived_.size() - kWindow] : 0, slowest = 0;
+    for (const LinkId l : route) begins = std::max(begins, busy_[l]);
     for (const LinkId l : route) {
-      const double takes = 1 / (cluster.bandwidth_GBps(l) * efficiency);
-      busy[l] = begins + takes;
+      const double takes = 1 / (cluster_.bandwidth_GBps(l) * efficiency);
+      busy_[l] = begins + takes;
       slowest = std::max(slowest, takes);
     }
-    arrived.push_back(begins + slowest);
-    last = std::max(last, arrived.back());
+    arrived_.push_back(begins + slowest);
+    last_ns_ = std::max(last_ns_, arrived_.back());
   }
-  return last;
-}
+  // When the last one has arrived.
+  double last_ns() const { return last_ns_; }
+
+ private:
+  const Part& cluster_;
+  std::map<LinkId, double> busy_;  // until then
+  std::vector<double> arrived_;
+  double last_ns_ = 0;
+};
 
 LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
   LinkLoads::Fans t;
@@ -361,14 +365,16 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
   for (const auto& g : groups) {
     std::vector<double> arrive, arrived;  // at member 0; from it
     double leaves = 0;
+    InOrder one_by_one(cluster);
     for (std::size_t i = 1; i < g.size(); ++i) {
       arrive.push_back(in.add(g[i], g[0]));
       if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
       arrived.push_back(leaves + out.add(g[0], g[i]));
       t.out_ns = std::max(t.out_ns, arrived.back());
+      one_by_one.add(out.last_route(), cluster.way(g[0], g[i]).efficiency);
       leaves += double(cluster.costs(g[0]).overhead_ns);
     }
-    t.out_in_order_ns_per_byte = std::max(t.out_in_order_ns_per_byte, out_in_order(cluster, g));
+    t.out_in_order_ns_per_byte = std::max(t.out_in_order_ns_per_byte, one_by_one.last_ns());
     std::sort(arrive.begin(), arrive.end());
     double taken = 0;
     for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));

@@ -28,13 +28,16 @@ class Messages {
     take(route_, bytes / cluster_.way(from, to).efficiency);
     return hops_.back().alpha_ns;
   }
+  // The links of what was added last.
+  std::span<const LinkId> last_route() const {
+    const std::size_t messages = ends_.size();
+    return std::span(links_).subspan(messages > 1 ? ends_[messages - 2] : 0);
+  }
   // What was added last to `others`, between these two, here with so many bytes.
   void add_last_of(const Messages& others, Card from, Card to, double bytes) {
     if (from == to) return;
-    const std::size_t messages = others.ends_.size();
     hops_.push_back(others.hops_.back());
-    take(std::span(others.links_).subspan(messages > 1 ? others.ends_[messages - 2] : 0),
-         bytes / cluster_.way(from, to).efficiency);
+    take(others.last_route(), bytes / cluster_.way(from, to).efficiency);
   }
   bool empty() const { return hops_.empty(); }
 
