@@ -397,10 +397,13 @@ bool ring_in_way(const Part& cluster, const Groups& groups) {
     const Rank first = cluster.node_of(g.front()), last = cluster.node_of(g.back());
     if (std::ranges::all_of(g, [&](Card c) { return cluster.node_of(c) == first || cluster.node_of(c) == last; }))
       continue;
-    for (std::size_t d = 1; d < g.size(); d *= 2)
-      for (Messages* m : {&scatter, &both}) m->add(g[0], g[d], double(std::min(d, g.size() - d)));
+    const auto add = [&](Messages& to, Card from, Card at, std::size_t parts) {
+      to.add(from, at, double(parts));
+      both.add_last_of(to, from, at, double(parts));
+    };
+    for (std::size_t d = 1; d < g.size(); d *= 2) add(scatter, g[0], g[d], std::min(d, g.size() - d));
     for (std::size_t i = 1; i + 1 < g.size() && cluster.node_of(g[i]) == first; ++i)
-      for (Messages* m : {&ring, &both}) m->add(g[i], g[i + 1], double(g.size() - 1));
+      add(ring, g[i], g[i + 1], g.size() - 1);
   }
   return both.busiest_ns() > 1.25 * std::max(scatter.busiest_ns(), ring.busiest_ns());
 }
