@@ -53,8 +53,7 @@ class Search {
   }
 
   Json cell() {
-    const CostModels models = r_.by.models;
-    const Plan own = plan(call_, view_, models, r_.by.tuning, {}, algorithms(), affordable());
+    const Plan own = planned();
     std::vector<Plan> all = candidates();
     for (const Plan& p : all)
       for (std::size_t f = 0; f < kFamilies; ++f)
@@ -85,7 +84,7 @@ class Search {
   }
 
   Json estimate(const Json& below, const Json& above) const {
-    const Plan own = plan(call_, view_, r_.by.models, r_.by.tuning, {}, algorithms(), affordable());
+    const Plan own = planned();
     std::vector<Tried> all;
     const auto add = [&](const Plan& p, double factor) {
       const double predicted = serves(p) ? predicted_us(p) : NAN;
@@ -198,13 +197,16 @@ class Search {
     return p;
   }
 
+  Plan planned(const Authorities& asked = {}) const {
+    return plan(call_, view_, r_.by.models, r_.by.tuning, asked, algorithms(), affordable());
+  }
+
   // What a job with the table that is checked runs: where no entry is about the call, what the planner chooses.
   Plan table_plan() const {
     if (!o_.table) return {};
     Authorities asked;
     asked.table = o_.table;
-    return plan(call_, view_, r_.by.models, r_.by.tuning, asked.on(view_.all.size, view_.nodes), algorithms(),
-                affordable());
+    return planned(asked.on(view_.all.size, view_.nodes));
   }
 
   const Tried* found(const Plan& p) const {
