@@ -16,13 +16,6 @@ struct Typed {
   std::string backend, bytes_min = "8", bytes_max = "16MiB";
 };
 
-// Of those that are measured: --factor may pass over --max-bytes.
-std::uint64_t largest_size(const Options& o) {
-  std::uint64_t bytes = o.bytes_min;
-  while (bytes <= o.bytes_max / o.factor) bytes *= o.factor;
-  return bytes;
-}
-
 // Every check that is not the table's own; what is wrong, or empty.
 std::string resolve_options(const Typed& t, Options& o) {
   for (const auto& [option, typed, value] :
@@ -32,7 +25,7 @@ std::string resolve_options(const Typed& t, Options& o) {
       return fmt::format("{}: \"{}\" is no size from 1 B to 1 GiB; write 8, 64KiB, 16MiB ...", option, *typed);
     *value = *bytes;
   }
-  const std::uint64_t largest = largest_size(o);
+  const auto largest = std::uint64_t(sizes_of(o).back());
   if (largest < kLargestLeast || largest / o.bytes_min < kRangeLeast)
     return fmt::format(
         "--min-bytes {}, --max-bytes {}, --factor {}: the largest size is {}, and times of so short a range do not "

@@ -1,6 +1,7 @@
 // What a user may ask of `gccl calibrate`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@ struct Options {
   double seconds = 15;
   Rank pairs = 4;  // of each class, the one that is measured in full among them
 };
+
+// The sizes that are measured, ascending; --factor may pass over bytes_max.
+inline std::vector<double> sizes_of(const Options& o) {
+  std::vector<double> all;
+  for (std::uint64_t bytes = o.bytes_min;; bytes *= o.factor) {
+    all.push_back(double(bytes));
+    if (bytes > o.bytes_max / o.factor) return all;
+  }
+}
 
 // For the help of others.
 Command option_table();

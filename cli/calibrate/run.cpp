@@ -47,14 +47,6 @@ std::string date_text() {
   return text;
 }
 
-std::vector<double> sizes_of(const Options& o) {
-  std::vector<double> all;
-  for (std::uint64_t bytes = o.bytes_min;; bytes *= o.factor) {
-    all.push_back(double(bytes));
-    if (bytes > o.bytes_max / o.factor) return all;
-  }
-}
-
 // Which ranks stand for a class of pairs.
 struct Sample {
   std::vector<std::pair<int, int>> pairs;  // the first is measured in full
