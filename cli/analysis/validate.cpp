@@ -52,9 +52,10 @@ int validate(const ValidateArguments& a) {
   if (!a.html.empty()) write_output(a.html, sim::validation_html(document));
   if (a.json == "-")
     write_stdout(json::format_value(document, 1) + '\n');
-  else if (a.csv == "-")
-    write_stdout(sim::validation_csv(document)), write_stderr(sim::left_out_text(document));
-  else
+  else if (a.csv == "-") {
+    write_stdout(sim::validation_csv(document));
+    write_stderr(sim::left_out_text(document));
+  } else
     write_stdout(sim::validation_text(document, terminal_columns()));
   if (!predicted.empty()) return 0;
   write_stderr("gccl validate: none of the rows can be compared with this cluster; see what was skipped, and why\n");
