@@ -405,7 +405,7 @@ bool ring_in_way(const Part& cluster, const Groups& groups) {
     for (std::size_t i = 1; i + 1 < g.size() && cluster.node_of(g[i]) == first; ++i)
       add(ring, g[i], g[i + 1], g.size() - 1);
   }
-  return both.busiest_ns() > 1.25 * std::max(scatter.busiest_ns(), ring.busiest_ns());
+  return both.busiest_ns() > 1.5 * std::max(scatter.busiest_ns(), ring.busiest_ns());
 }
 
 Hop odd_of(const Part& cluster, const Groups& groups) {
