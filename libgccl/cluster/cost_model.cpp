@@ -221,9 +221,11 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
 namespace {
 
 // As CostModel::parts has them.
-std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned element_bytes, const Protocol& protocol) {
+std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned element_bytes, const Protocol& protocol,
+                                double receive_overhead_ns) {
   std::vector<CostModel> parts;
   parts.push_back(without_loads(Part(ranks->cluster, protocol, {.handling = true}), ranks->cards, element_bytes));
+  parts.back().receive_overhead_ns = receive_overhead_ns;  // what a rank that only receives handles
   parts.push_back(without_loads(Part(ranks->cluster, protocol, {.memory = true}), ranks->cards, element_bytes));
   std::vector<Part::Kept> links{{.links = Part::Kept::Links::all}};
   if (ranks->nodes->size() > 1) links = link_parts(*ranks->cluster, *ranks->nodes);
@@ -243,7 +245,8 @@ CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<C
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return m;
   const auto ranks = std::make_shared<const Ranks>(cluster, cards);
   add_loads(ranks, std::make_shared<const Part>(cluster, protocol), true, m);
-  m.parts = OnDemand<std::vector<CostModel>>([=] { return parts_of(ranks, element_bytes, protocol); });
+  m.parts = OnDemand<std::vector<CostModel>>(
+      [=, receive = m.receive_overhead_ns] { return parts_of(ranks, element_bytes, protocol, receive); });
   return m;
 }
 

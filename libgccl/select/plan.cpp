@@ -12,7 +12,7 @@ namespace gccl {
 namespace {
 
 // Chunks of fewer bytes are not looked for: latencies and overheads are all they are.
-constexpr double kChunkBytesMin = 8 << 10;
+constexpr double kChunkBytesMin = 4 << 10;
 // Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
 // sooner, and its prediction depends less on how well chunks overlap.
 constexpr double kNearly = 1.01;

@@ -33,7 +33,7 @@ struct Machine {
 // The fewest chunks within 1 % of the best of all powers of two, each predicted on its own: plan.hpp.
 Plan searched_all(const Algorithm& a, const Call& call, const View& view, const CostModel& m, const Tuning& tuning) {
   const double bytes = m.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
-  const Count most = a.runs ? 1 : std::min(kChunksMax, Count(std::max(1.0, bytes / (8 << 10))));
+  const Count most = a.runs ? 1 : std::min(kChunksMax, Count(std::max(1.0, bytes / (4 << 10))));
   std::vector<Slicing> all;
   const auto add = [&](Count first) {
     for (Count lanes = first; lanes <= std::min({most, tuning.channels_max, m.protocol.channels_max}); lanes *= 2)
