@@ -38,8 +38,8 @@ struct Algorithm {
   bool channels = false;
   // `cost` takes view.channels channels at once, of one chunk each, although they have one order.
   bool at_once = false;
-  // Elsewhere: each of its steps waits for the one before, and all of them take alike, so that a port is idle while a
-  // message is in its latency, unless other channels' messages pass.
+  // Each of its steps waits for the one before, so that a port is idle while a message is in its latency, unless other
+  // channels' messages pass. Where not `at_once`, all of them take alike.
   bool rounds = false;
   // Its links inside nodes and between them are busy at the same time: channels of one chunk are in no different
   // phases.

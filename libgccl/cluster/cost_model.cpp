@@ -233,6 +233,7 @@ std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned ele
     const auto part = std::make_shared<const Part>(ranks->cluster, protocol, kept);
     parts.push_back(without_loads(*part, ranks->cards, element_bytes));
     add_loads(ranks, part, false, parts.back());
+    parts.back().links_alone = true;
   }
   return parts;
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
+#include "libgccl/algorithms/parts/halving.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
@@ -320,6 +321,28 @@ std::vector<Hop> survivors_of(const Part& cluster, const Groups& groups) {
   return hops;
 }
 
+LinkLoads::Halving halving_of(const Part& cluster, const Groups& groups) {
+  Messages near(cluster), far(cluster), gathered(cluster);
+  for (const auto& g : groups) {
+    const Rank n = Rank(g.size());
+    const Numbering by_near = Numbering::near_first({.size = n});
+    const auto share = [n](Rank parts) { return double(parts) / double(n); };
+    for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
+      const auto [distance, parts] = halving_span(n, k);
+      for (Rank i = 0; i < n; ++i) {
+        const Rank to = std::has_single_bit(n) ? i ^ distance : Rank((Count(i) + distance) % n);
+        far.add(g[i], g[to], share(parts));
+        near.add(g[by_near[i]], g[by_near[to]], share(parts));
+        gathered.add_last_of(near, g[by_near[i]], g[by_near[to]], share(parts));
+      }
+    }
+    for (Rank d = 1; d < n; d *= 2)
+      for (Rank i = 0; i + d < n; i += 2 * d)
+        gathered.add(g[by_near[i + d]], g[by_near[i]], share(std::min(d, n - i - d)));
+  }
+  return {near.busiest_ns(), far.busiest_ns(), gathered.busiest_ns()};
+}
+
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
   LinkLoads::Binomial t;
   for (std::size_t d = 1; d < largest(groups); d *= 2) {
@@ -443,6 +466,7 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .odd = by(odd_of),
           .next = by(next_of),
           .fans = by(fans_of),
+          .halving = by(halving_of),
           .ring_in_way = by(ring_in_way),
           .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); })};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "libgccl/cost/cost_model.hpp"
 
@@ -47,9 +48,11 @@ class Bunch {
   }
 
  private:
+  static constexpr double kSame = 1e-6;  // what rounding makes of hops that are as fast
+
   Cost& free_at(double ns_per_byte) {
     for (std::size_t i = 0; i < hops_; ++i)
-      if (hop_ns_per_byte_[i] == ns_per_byte) return hop_free_[i];
+      if (std::abs(hop_ns_per_byte_[i] - ns_per_byte) <= kSame * ns_per_byte) return hop_free_[i];
     const std::size_t i = hops_ < hop_free_.size() ? hops_++ : hops_ - 1;
     hop_ns_per_byte_[i] = ns_per_byte;
     return hop_free_[i] = 0;

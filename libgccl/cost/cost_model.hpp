@@ -102,6 +102,13 @@ struct LinkLoads {
     double out_in_order_ns_per_byte = 0;  // until the last one is out, where each waits on its way for those before it
   };
   OnDemand<Fans> fans;
+  // The busiest link's share of a byte of each member's vector in recursive halving's reduce-scatter (halving.hpp),
+  // where the nearest exchange the largest halves or the smallest; and with the binomial gather to member 0 after the
+  // first.
+  struct Halving {
+    double near_first_ns_per_byte = 0, far_first_ns_per_byte = 0, gathered_ns_per_byte = 0;
+  };
+  OnDemand<Halving> halving;
   OnDemand<bool> ring_in_way;  // what member 0 scatters leaves its node the way of a ring's messages
   struct Pairs {               // each member sends to every other one, in turns (turns.hpp)
     Hop mean;                  // the mean message of the member with the slowest ones
@@ -152,6 +159,7 @@ struct CostModel {
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
   double copy_ns_per_byte = 0;
   double element_bytes = 1;
+  bool links_alone = false;       // of `parts`: all that takes time is what the busiest link carries
   double eager_bytes = INFINITY;  // a longer message leaves only once its receive is posted
   Protocol protocol;              // whose latencies and efficiencies the hops hold; the rest is counted in predicted()
 

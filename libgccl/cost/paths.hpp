@@ -84,6 +84,8 @@ class Paths {
   const Hop* swing(unsigned step) const {
     return traffic_->swing && step < traffic_->swing->size() ? &(*traffic_->swing)[step] : nullptr;
   }
+  // Of recursive halving; null where routes are not known.
+  const LinkLoads::Halving* halving() const { return traffic_->known() ? &*traffic_->halving : nullptr; }
   // Whether what member 0 scatters leaves its node the way of a ring's messages.
   bool ring_in_way() const { return traffic_->known() && *traffic_->ring_in_way; }
   // `steps` steps of a ring of n members; see CostModel::ring.

@@ -26,6 +26,13 @@ class Rounds {
         bunch_(channels, m.exchange_gap_ns() * (each_waits_ ? 1 : 2)),
         left_(bunch_.begin()) {}
 
+  // The same once all of others have ended, by the same channels, which are as far apart as those have left them.
+  Rounds(Rank ranks, Rank channels, const CostModel& m, bool reduces, const Rounds& before)
+      : Rounds(ranks, channels, m, reduces) {
+    bunch_ = before.bunch_;
+    left_ = before.end_;
+  }
+
   // The next round, over that hop, of so many bytes for each channel; `combining` is what it takes to add what one of
   // them brings. When that is done.
   Cost add(Span s, double bytes, const Hop& hop, Cost combining = 0) {
@@ -43,6 +50,7 @@ class Rounds {
   }
   // When all rounds have ended.
   Cost end() const { return end_; }
+  const Bunch& bunch() const { return bunch_; }
 
  private:
   struct Done {

@@ -39,6 +39,7 @@ class Prediction {
 
   Cost work(const Slicing& slicing);
   Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial) const;
+  Cost drift_apart(const Chunk& chunk, const Slicing& slicing, Cost serial);
   Cost hidden_latency(const Chunk& chunk, double channels, Cost serial);
   Chunk chunk_of(const Call& chunk, const View& view);
   void add_parts(Chunk& chunk, const Call& call) const;

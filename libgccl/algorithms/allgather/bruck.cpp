@@ -60,6 +60,7 @@ constexpr Algorithm allgather_bruck = {
     .scratch = bruck_all_gather_scratch,
     .cost = bruck_all_gather_cost,
     .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl

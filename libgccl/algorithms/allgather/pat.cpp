@@ -113,6 +113,7 @@ constexpr Algorithm allgather_pat = {
     .scratch = pat_all_gather_scratch,
     .cost = pat_all_gather_cost,
     .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl

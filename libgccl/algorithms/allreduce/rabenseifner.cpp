@@ -25,7 +25,7 @@ Schedule rabenseifner_all_reduce(Group g, Region in, Region out) {
 }
 
 Cost rabenseifner_all_reduce_cost(Rank n, double bytes, const Paths& p) {
-  return halving_reduce_scatter_cost(n, bytes / n, true, p) + doubling_all_gather_cost(n, bytes / n, true, p);
+  return halving_all_reduce_cost(n, bytes / n, true, p);
 }
 
 constexpr Algorithm allreduce_rabenseifner = {
@@ -37,6 +37,7 @@ constexpr Algorithm allreduce_rabenseifner = {
     .make = all_reduce<rabenseifner_all_reduce>,
     .cost = vector_cost<rabenseifner_all_reduce_cost>,
     .at_once = true,
+    .rounds = true,
     .staggered = true,
 };
 

@@ -40,6 +40,7 @@ constexpr Algorithm allreduce_recursive_doubling = {
     .make = all_reduce<recursive_doubling_all_reduce>,
     .cost = vector_cost<recursive_doubling_all_reduce_cost>,
     .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl

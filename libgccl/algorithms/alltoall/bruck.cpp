@@ -63,6 +63,7 @@ constexpr Algorithm alltoall_bruck = {
     .scratch = bruck_all_to_all_scratch,
     .cost = bruck_all_to_all_cost,
     .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl

@@ -1,8 +1,14 @@
 #include "libgccl/algorithms/parts/halving.hpp"
 
-#include "libgccl/cost/rounds.hpp"
-
 namespace gccl {
+
+Span halving_span(Rank n, unsigned k) {
+  if (std::has_single_bit(n)) return {n >> (k + 1), n >> (k + 1)};
+  Rank open = n;  // parts that are not given away yet: n, ceil(n/2), ceil(n/4), ...
+  for (unsigned i = 0; i < k; ++i) open -= open / 2;
+  return {open - open / 2, open / 2};
+}
+
 namespace {
 
 // One round of the reduce-scatter as number `rank` sees it: which parts it gives to whom, and which it takes from whom.
@@ -14,15 +20,8 @@ struct Round {
 
 unsigned rounds(Rank n) { return unsigned(std::bit_width(n - 1)); }
 
-Span span_of(Rank n, unsigned k) {
-  if (std::has_single_bit(n)) return {n >> (k + 1), n >> (k + 1)};
-  Rank open = n;  // parts that are not given away yet: n, ceil(n/2), ceil(n/4), ...
-  for (unsigned i = 0; i < k; ++i) open -= open / 2;
-  return {open - open / 2, open / 2};
-}
-
 Round round_of(Rank n, Rank rank, unsigned k) {
-  const auto [distance, length] = span_of(n, k);
+  const auto [distance, length] = halving_span(n, k);
   if (std::has_single_bit(n)) {
     const Rank partner = rank ^ distance;
     return {partner, partner, partner & ~(distance - 1), rank & ~(distance - 1), length};
@@ -84,29 +83,48 @@ namespace {
 
 // The hop of round k. Among a power of two ranks rounds are exchanges in pairs, else shifts.
 const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
-  const Rank distance = span_of(n, k).distance;
+  const Rank distance = halving_span(n, k).distance;
   return std::has_single_bit(n) ? p.at(near_first ? 1u << k : distance) : p.round(distance);
 }
 
 }  // namespace
 
-Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p) {
   Rounds all(n, p.channels(), p.model(), true);
   for (unsigned k = 0; k < rounds(n); ++k) {
-    const Span s = span_of(n, k);
+    const Span s = halving_span(n, k);
     const double bytes = s.length * part_bytes;
     all.add(s, bytes, hop_of(n, k, near_first, p), p.model().combine(bytes));
   }
-  return all.end();
+  return all;
 }
 
-Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Rounds all(n, p.channels(), p.model(), false);
+namespace {
+
+// What the busiest link carries in so many phases, which send alike.
+Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const Paths& p) {
+  const LinkLoads::Halving* h = p.halving();
+  if (!h) return 0;
+  return phases * p.channels() * n * part_bytes * (near_first ? h->near_first_ns_per_byte : h->far_first_ns_per_byte);
+}
+
+}  // namespace
+
+Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  const Cost busiest = busiest_link(n, part_bytes, near_first, 1, p);
+  if (p.model().links_alone) return busiest;
+  return std::max(busiest, halving_rounds(n, part_bytes, near_first, p).end());
+}
+
+Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  const Cost busiest = busiest_link(n, part_bytes, near_first, 2, p);
+  if (p.model().links_alone) return busiest;
+  Rounds all(n, p.channels(), p.model(), false, halving_rounds(n, part_bytes, near_first, p));
   for (unsigned k = rounds(n); k-- > 0;) {
-    const Span s = span_of(n, k);
+    const Span s = halving_span(n, k);
     all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
   }
-  return all.end();
+  return std::max(busiest, all.end());
 }
 
 }  // namespace gccl

@@ -6,6 +6,7 @@
 
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/cost/paths.hpp"
+#include "libgccl/cost/rounds.hpp"
 #include "libgccl/schedule/schedule.hpp"
 
 namespace gccl {
@@ -18,8 +19,13 @@ Schedule halving_reduce_scatter(Numbering g, Region in, Region work, Region mine
 // The same rounds backwards: completes a vector of which the member with number i holds part i.
 Schedule doubling_all_gather(Numbering g, Region x);
 
+// The part distance over which round k sends, and how many parts; numbered far first, or not by a power of two.
+Span halving_span(Rank n, unsigned k);
+
 // Nanoseconds, of vectors of n * part_bytes. near_first: numbered as Numbering::near_first does.
+Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p);
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p);
-Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p);
+// Of both, one after the other.
+Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const Paths& p);
 
 }  // namespace gccl

@@ -8,9 +8,7 @@ Schedule halving_over(Group g, Region in, Region out) {
   return halving_reduce_scatter(Numbering::from(g), in, out, out.part(g.rank, g.size));
 }
 Schedule doubling_over(Group g, Region x) { return doubling_all_gather(Numbering::from(g), x); }
-Cost halving_over_cost(Rank n, double bytes, const Paths& p) {
-  return halving_reduce_scatter_cost(n, bytes / n, false, p) + doubling_all_gather_cost(n, bytes / n, false, p);
-}
+Cost halving_over_cost(Rank n, double bytes, const Paths& p) { return halving_all_reduce_cost(n, bytes / n, false, p); }
 
 Schedule pairwise_over(Group g, Region in, Region out) { return pairwise_reduce_scatter_over(g, Turns(g), in, out); }
 Schedule pairwise_gather_over(Group g, Region x) { return pairwise_all_gather_over(g, Turns(g), x); }

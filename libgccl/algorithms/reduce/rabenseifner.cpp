@@ -5,6 +5,7 @@
 #include "libgccl/algorithms/parts/sums.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
+#include "libgccl/cost/bunch.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
@@ -24,15 +25,20 @@ Schedule gather_parts(Numbering g, Region x) {
 }
 
 Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
-  Cost total = halving_reduce_scatter_cost(n, bytes / n, true, p);
+  const LinkLoads::Halving* loads = p.halving();
+  const Cost busiest = loads ? p.channels() * bytes * loads->gathered_ns_per_byte : 0;
+  if (p.model().links_alone) return busiest;
+  const Rounds scattered = halving_rounds(n, bytes / n, true, p);
+  Cost total = scattered.end();
   const bool near_first = std::has_single_bit(n);
   if (!near_first && bytes >= n * p.model().element_bytes)
-    return total + binomial_up(n, {.block = bytes / n}, false, p);
+    return std::max(busiest, total + binomial_up(n, {.block = bytes / n}, false, p));
   const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
+  Bunch bunch = scattered.bunch();
   for (Count parts = 1; double(parts) < filled; parts *= 2)
-    total +=
-        p.at(near_first ? n / (2 * parts) : parts)(std::min(double(parts), filled - double(parts)) * bytes / filled);
-  return total;
+    total = bunch.pass(total, p.at(near_first ? n / (2 * parts) : parts),
+                       std::min(double(parts), filled - double(parts)) * bytes / filled);
+  return std::max(busiest, total);
 }
 
 Schedule rabenseifner_reduce(Call c, View v, Share mine) {
@@ -57,6 +63,7 @@ constexpr Algorithm reduce_rabenseifner = {
     .make = rabenseifner_reduce,
     .scratch = rabenseifner_reduce_scratch,
     .cost = vector_cost<reduce_rabenseifner_over>,
+    .at_once = true,
     .rounds = true,
 };
 

@@ -38,6 +38,7 @@ constexpr Algorithm reduce_scatter_recursive_halving = {
     .scratch = recursive_halving_reduce_scatter_scratch,
     .cost = vector_cost<reduce_scatter_recursive_halving_over>,
     .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl
