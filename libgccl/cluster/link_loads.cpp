@@ -140,7 +140,7 @@ Hop among_survivors(const Part& cluster, const Groups& groups, std::size_t d) {
 // Swing's steps there and back: each hop is what the two times of a step add, on average, to the longest way of empty
 // messages, and of messages that take only time for their bytes, half as many with every step. Slow messages of
 // different steps mostly belong to different ranks.
-std::vector<Hop> swing_ways(const Part& cluster, const Groups& groups) {
+LinkLoads::Swing swing_ways(const Part& cluster, const Groups& groups) {
   std::vector<Hop> swing(std::size_t(std::bit_width(largest(groups)) - 1));
   struct Exchange {
     std::size_t from, to;  // among all groups' survivors
@@ -186,7 +186,7 @@ std::vector<Hop> swing_ways(const Part& cluster, const Groups& groups) {
   const double ways = std::accumulate(beta.begin(), beta.end(), 0.0);
   const double late = ways > 0 ? std::max(1.0, whole.busiest_ns() / ways) : 1;
   for (std::size_t s = 0; s < swing.size(); ++s) swing[s] = {alpha[s], late * beta[s] / share(s)};
-  return swing;
+  return {std::move(swing), whole.busiest_ns()};
 }
 
 // The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.

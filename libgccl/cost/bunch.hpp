@@ -16,9 +16,14 @@ namespace gccl {
 // harmonic numbers. Only so far as they are apart does one's message pass while another's is in its latency.
 class Bunch {
  public:
-  // A rank handles a message of each channel one after the other, `gap_ns` apart.
-  Bunch(Rank channels, Cost gap_ns)
-      : channels_(double(channels)), gap_ns_(gap_ns), spread_((channels_ - 1) * gap_ns), begin_(spread_) {}
+  // A rank handles a message of each channel one after the other, `gap_ns` apart. `one_port`: all rounds' messages
+  // share their hops, however fast they are.
+  Bunch(Rank channels, Cost gap_ns, bool one_port = false)
+      : channels_(double(channels)),
+        gap_ns_(gap_ns),
+        spread_((channels_ - 1) * gap_ns),
+        begin_(spread_),
+        one_port_(one_port) {}
 
   // When the last channel's first message leaves.
   Cost begin() const { return begin_; }
@@ -51,6 +56,7 @@ class Bunch {
   static constexpr double kSame = 1e-6;  // what rounding makes of hops that are as fast
 
   Cost& free_at(double ns_per_byte) {
+    if (one_port_) return hop_free_[0];
     for (std::size_t i = 0; i < hops_; ++i)
       if (std::abs(hop_ns_per_byte_[i] - ns_per_byte) <= kSame * ns_per_byte) return hop_free_[i];
     const std::size_t i = hops_ < hop_free_.size() ? hops_++ : hops_ - 1;
@@ -78,6 +84,7 @@ class Bunch {
   std::array<double, 6> hop_ns_per_byte_{};
   std::array<Cost, 6> hop_free_{};
   std::size_t hops_ = 0;
+  bool one_port_;
 };
 
 }  // namespace gccl

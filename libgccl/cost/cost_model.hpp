@@ -71,9 +71,13 @@ struct LinkLoads {
   OnDemand<Shifts> shifts;
   OnDemand<std::vector<Hop>> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest
                                         // message
-  // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp); and of those in step k
-  // of swing (swing.hpp), what the step adds to the longest way.
-  OnDemand<std::vector<Hop>> survivors, swing;
+  // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp).
+  OnDemand<std::vector<Hop>> survivors;
+  struct Swing {             // of those (swing.hpp)
+    std::vector<Hop> steps;  // [k]: what step k adds to the longest way
+    double ns_per_byte = 0;  // the busiest link's share of a byte of each vector, on the way there
+  };
+  OnDemand<Swing> swing;
   struct Binomial {
     std::vector<Hop> hops;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
     // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.

@@ -82,8 +82,10 @@ class Paths {
   }
   // While every survivor exchanges with its partner of that step of swing; null where routes are not known.
   const Hop* swing(unsigned step) const {
-    return traffic_->swing && step < traffic_->swing->size() ? &(*traffic_->swing)[step] : nullptr;
+    return traffic_->swing && step < traffic_->swing->steps.size() ? &traffic_->swing->steps[step] : nullptr;
   }
+  // The busiest link's share of a byte of each vector, on the way there.
+  double swing_ns_per_byte() const { return traffic_->swing ? traffic_->swing->ns_per_byte : 0; }
   // Of recursive halving; null where routes are not known.
   const LinkLoads::Halving* halving() const { return traffic_->known() ? &*traffic_->halving : nullptr; }
   // Whether what member 0 scatters leaves its node the way of a ring's messages.

@@ -18,6 +18,7 @@ void scale(double by, LinkLoads::Shifts& s) {
 }
 void scale(double by, LinkLoads::Binomial& b) { scale(by, b.hops); }
 void scale(double by, LinkLoads::Trees& t) { scale(by, t.levels); }
+void scale(double by, LinkLoads::Swing& s) { scale(by, s.steps); }
 void scale(double by, LinkLoads::Next& n) {
   scale(by, n.ring);
   scale(by, n.slowest);
@@ -43,7 +44,8 @@ void scale(double by, OnDemand<T>& all) {
 
 void scale(double by, LinkLoads& l) {
   scale(by, l.shifts);
-  for (auto* hops : {&l.exchange, &l.survivors, &l.swing}) scale(by, *hops);
+  for (auto* hops : {&l.exchange, &l.survivors}) scale(by, *hops);
+  scale(by, l.swing);
   scale(by, l.binomial);
   for (auto* trees : {&l.trees, &l.fed_trees}) scale(by, *trees);
   scale(by, l.odd);

@@ -8,6 +8,7 @@
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/folded.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/bunch.hpp"
 
 namespace gccl {
 namespace {
@@ -52,19 +53,27 @@ Schedule swing(Numbering g, Region in, Region out) {
 Schedule swing_all_reduce(Group g, Region in, Region out) { return folded_all_reduce(g, in, out, swing); }
 
 Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
-  Cost total = fold_cost(n, bytes, p);
+  const Cost busiest = 2 * p.channels() * bytes * p.swing_ns_per_byte();  // there and back
+  if (p.model().links_alone) return fold_cost(n, bytes, p) + busiest;
   const unsigned steps = unsigned(std::countr_zero(std::bit_floor(n)));
-  for (unsigned s = 0; s < steps; ++s) {
-    const double part = bytes / double(Count(2) << s);
+  Bunch bunch(p.channels(), p.model().exchange_gap_ns(), true);
+  const auto part = [bytes](unsigned s) { return bytes / double(Count(2) << s); };
+  const auto hop = [&](unsigned s) {
     const Count distance = Count(std::abs(swing_distance(s)));
     const Hop* known = p.swing(s);
-    const Hop hop = known                    ? *known
-                    : n != std::bit_floor(n) ? p.survivors(distance)
-                    : s == 0                 ? p.at(distance)
-                                             : p.shift(distance);
-    total += 2 * hop(part) + p.model().combine(part);
-  }
-  return total;
+    return known                    ? *known
+           : n != std::bit_floor(n) ? p.survivors(distance)
+           : s == 0                 ? p.at(distance)
+                                    : p.shift(distance);
+  };
+  const bool folds = !std::has_single_bit(n);
+  Cost end = bunch.begin();
+  if (folds) end = bunch.combine(bunch.pass(end, p.at(1), bytes), p.model().combine(bytes));
+  for (unsigned s = 0; s < steps; ++s)
+    end = bunch.combine(bunch.pass(end, hop(s), part(s)), p.model().combine(part(s)));
+  for (unsigned s = steps; s-- > 0;) end = bunch.pass(end, hop(s), part(s));
+  if (folds) end = bunch.pass(end, p.at(1), bytes);
+  return std::max(busiest, end);
 }
 
 constexpr Algorithm allreduce_swing = {
@@ -77,7 +86,8 @@ constexpr Algorithm allreduce_swing = {
     .bytes = "2 (n-1)/n V; other n: (3 - 2/p) V",
     .make = all_reduce<swing_all_reduce>,
     .cost = vector_cost<swing_all_reduce_cost>,
-    .one_phase = true,
+    .at_once = true,
+    .rounds = true,
 };
 
 }  // namespace gccl
