@@ -431,6 +431,16 @@ bool ring_in_way(const Part& cluster, const Groups& groups) {
   return both.busiest_ns() > 1.5 * std::max(scatter.busiest_ns(), ring.busiest_ns());
 }
 
+double neighbors_of(const Part& cluster, const Groups& groups) {
+  Messages both(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      both.add(g[i], g[(i + 1) % g.size()]);
+      both.add(g[(i + 1) % g.size()], g[i]);
+    }
+  return both.busiest_ns();
+}
+
 Hop odd_of(const Part& cluster, const Groups& groups) {
   Messages odd(cluster);
   for (const auto& g : groups)
@@ -464,6 +474,7 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .trees = trees(0),
           .fed_trees = trees(1),
           .odd = by(odd_of),
+          .neighbors_ns_per_byte = by(neighbors_of),
           .next = by(next_of),
           .fans = by(fans_of),
           .halving = by(halving_of),

@@ -93,7 +93,9 @@ struct LinkLoads {
   };
   OnDemand<Trees> trees, fed_trees;
   OnDemand<Hop> odd;  // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  struct Next {       // each sends to the next one
+  // The busiest link's share of a byte that each exchanges with both its neighbours, at once.
+  OnDemand<double> neighbors_ns_per_byte;
+  struct Next {  // each sends to the next one
     RingLoads ring;
     Hop slowest;  // the slowest message
   };

@@ -141,6 +141,13 @@ Cost Prediction::hidden_latency(const Chunk& chunk, double channels, Cost serial
   return (steps - 1) * each - idle_in_step(channels, steps, each, gap, serial / steps);
 }
 
+// What whole blocks would take, and slices of them that are messages of their own.
+Cost Prediction::with_slices(Cost whole_blocks, Count shares) const {
+  if (!algorithm_.slices) return whole_blocks;
+  const Cost slices = algorithm_.slices(view_, model_);
+  return std::max(whole_blocks + slices, double(shares) * slices);
+}
+
 // Without what the protocol takes for each operation.
 //
 // Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
@@ -168,7 +175,7 @@ Cost Prediction::work(const Slicing& slicing) {
     if (!passed_on_ && !before.by_parts) add_parts(before, chunk_call(slicing.shares));
     chunk = before;
   }
-  if (at_once) return limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one;
+  if (at_once) return with_slices(limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one, shares);
   const bool takes_turns = !passed_on_ && !algorithm_.channels;
   Cost one = chunk.one;
   const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
@@ -210,10 +217,7 @@ Cost Prediction::work(const Slicing& slicing) {
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
   const Cost in_turn = drifting ? *drifting : one + double(shares - 1) * std::min(interval, one) - hidden;
-  const Cost whole_blocks = std::max({turns, handling, in_turn});
-  if (!algorithm_.slices) return whole_blocks;
-  const Cost slices = algorithm_.slices(view_, model_);
-  return std::max(whole_blocks + slices, double(shares) * slices);
+  return with_slices(std::max({turns, handling, in_turn}), shares);
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than

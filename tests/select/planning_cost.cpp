@@ -84,6 +84,8 @@ TEST_CASE("what bounds leave out would not have been chosen: the plan is that of
         CAPTURE(gccl::name(kind));
         CAPTURE(count);
         const Plan p = plan(call, view, machine.by.models, machine.by.tuning);
+        INFO(p.algorithm->name, " ", p.slicing.shares, "/", p.slicing.lanes, " and due ", due.algorithm->name, " ",
+             due.slicing.shares, "/", due.slicing.lanes);
         CHECK(p.algorithm == due.algorithm);
         CHECK(p.slicing == due.slicing);
         CHECK(p.predicted_ns == due.predicted_ns);
