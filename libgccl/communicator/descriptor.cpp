@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
+
 #include "libgccl/elements/elements.hpp"
 
 namespace gccl {
@@ -15,6 +17,20 @@ constexpr unsigned kDtypeOwn = 63, kDtypePurpose = 62, kOpNone = 31, kOpOwn = 30
 constexpr unsigned kDtypeSized = 34, kSizesPerDtype = 16;
 constexpr unsigned kSizedMax = (kDtypePurpose - kDtypeSized) * kSizesPerDtype - 1;
 constexpr unsigned kSequenceBits = 13;
+// A report of links before a call: the call's signature with this kind; its own kind takes the upper bits of sequence.
+constexpr std::uint8_t kReportKind = 13;
+constexpr unsigned kReportSequenceBits = 9;
+constexpr std::uint32_t kSequenceMask = (1u << kSequenceBits) - 1,
+                        kReportSequenceMask = (1u << kReportSequenceBits) - 1;
+static_assert(std::size(kDefinitions) <= kReportKind && kReportKind < kSendKind);
+
+bool reports(std::uint64_t signature) { return signature >> 60 == kReportKind; }
+std::uint8_t kind_in(std::uint64_t signature) {
+  return std::uint8_t(reports(signature) ? signature >> (36 + kReportSequenceBits) & 15 : signature >> 60);
+}
+std::uint32_t sequence_mask(std::uint64_t signature) {
+  return reports(signature) ? kReportSequenceMask : kSequenceMask;
+}
 
 std::uint64_t dtype_bits(GCCL_Dtype d) {
   return d < 32 ? std::uint64_t(d) : d < 130 ? std::uint64_t(d - 100 + 32) : kDtypeOwn;
@@ -50,23 +66,26 @@ bool rooted(std::uint8_t kind) { return known(kind) && has_root(collective_of(ki
 std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Count count, const std::string& dtype,
                   const std::string& op, const std::string& root) {
   static constexpr const char* kPurposes[] = {
-      "",           "Comm_split",        "Comm_create",         "Comm_free",     "Finalize or Comm_free",
-      "GCCL_CHECK", "the end of a call", "Comm_set_on_failure", "GCCL_LINK_SLOW"};
-  if (purpose != Purpose::itself)
+      "",           "Comm_split",        "Comm_create",        "Comm_free", "Finalize or Comm_free",
+      "GCCL_CHECK", "the end of a call", "Comm_set_on_failure"};
+  if (purpose != Purpose::itself && purpose != Purpose::links)
     return fmt::format("{} (collective #{})",
                        std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call",
                        sequence);
   std::string s(kind_name(kind));
   if (kind < kSendKind) s += fmt::format(" #{}", sequence);
-  if (collective_of(kind) == Collective::barrier) return s;
-  s += lengths(kind) ? fmt::format(" of {}", dtype) : fmt::format(" of {} x {}", count, dtype);
-  if (!op.empty()) s += fmt::format(", {}", op);
-  return s + root;
+  if (collective_of(kind) != Collective::barrier) {
+    s += lengths(kind) ? fmt::format(" of {}", dtype) : fmt::format(" of {} x {}", count, dtype);
+    if (!op.empty()) s += fmt::format(", {}", op);
+    s += root;
+  }
+  return purpose == Purpose::links ? s + " (first a report of links, for GCCL_LINK_SLOW)" : s;
 }
 
 // The fields dtype and op.
 std::uint64_t type_bits(const Descriptor& d) {
-  if (d.purpose != Purpose::itself) return std::uint64_t(kDtypePurpose) << 54 | std::uint64_t(d.purpose) << 49;
+  if (d.purpose != Purpose::itself && d.purpose != Purpose::links)
+    return std::uint64_t(kDtypePurpose) << 54 | std::uint64_t(d.purpose) << 49;
   if (!d.point_to_point() && user_defined(d.dtype) && d.element_bytes <= kSizedMax && d.element_bytes > 0) {
     const std::uint64_t op = std::uint64_t(d.element_bytes % kSizesPerDtype) * 2 + (d.op >= 0);
     return std::uint64_t(kDtypeSized + d.element_bytes / kSizesPerDtype) << 54 | op << 49;
@@ -104,9 +123,12 @@ std::string op_text(GCCL_Op op) {
 std::uint64_t Descriptor::signature() const {
   // Both sides of a message of a point-to-point call must have the same.
   const bool p2p = point_to_point();
-  const std::uint64_t k = p2p ? kSendKind : kind;
-  return k << 60 | type_bits(*this) | (p2p ? 0 : std::uint64_t(sequence & 0x1fff) << 36) |
-         (p2p ? 0 : std::uint64_t(root & 0xf) << 32) | fold(count);
+  const bool report = purpose == Purpose::links;
+  const std::uint64_t k = p2p ? kSendKind : report ? kReportKind : kind;
+  const std::uint32_t number =
+      report ? std::uint32_t(kind) << kReportSequenceBits | (sequence & kReportSequenceMask) : sequence & kSequenceMask;
+  return k << 60 | type_bits(*this) | (p2p ? 0 : std::uint64_t(number) << 36 | std::uint64_t(root & 0xf) << 32) |
+         fold(count);
 }
 
 std::uint64_t Descriptor::digest() const {
@@ -129,10 +151,11 @@ std::string Descriptor::text() const {
 Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank root, Count count,
                           std::uint32_t element_bytes) {
   Descriptor d;
-  d.kind = std::uint8_t(signature >> 60);
+  d.kind = kind_in(signature);
   d.purpose = purpose_of(signature);
-  d.dtype = d.purpose == Purpose::itself ? dtype_of(signature) : 0;
-  d.op = d.purpose == Purpose::itself ? op_of(signature) : kNoOp;
+  const bool called = d.purpose == Purpose::itself || d.purpose == Purpose::links;
+  d.dtype = called ? dtype_of(signature) : 0;
+  d.op = called ? op_of(signature) : kNoOp;
   d.root = root;
   d.count = count;
   d.sequence = sequence;
@@ -141,17 +164,25 @@ Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank 
 }
 
 Purpose Descriptor::purpose_of(std::uint64_t signature) {
+  if (reports(signature)) return Purpose::links;
   return dtype_field(signature) == kDtypePurpose ? Purpose(op_field(signature)) : Purpose::itself;
 }
 
 std::int32_t Descriptor::calls_ahead(std::uint64_t signature, std::uint32_t sequence) {
-  constexpr std::uint32_t kTurn = 1u << kSequenceBits;
-  const std::uint32_t ahead = (std::uint32_t(signature >> 36) - sequence) & (kTurn - 1);
-  return ahead >= kTurn / 2 ? std::int32_t(ahead) - std::int32_t(kTurn) : std::int32_t(ahead);
+  const std::uint32_t mask = sequence_mask(signature), ahead = (std::uint32_t(signature >> 36) - sequence) & mask;
+  return ahead > mask / 2 ? std::int32_t(ahead) - std::int32_t(mask) - 1 : std::int32_t(ahead);
+}
+
+std::uint32_t Descriptor::sequence_in(std::uint64_t signature) {
+  return std::uint32_t(signature >> 36) & sequence_mask(signature);
+}
+
+bool Descriptor::same_sequence(std::uint64_t a, std::uint64_t b) {
+  return ((a ^ b) >> 36 & sequence_mask(a) & sequence_mask(b)) == 0;
 }
 
 std::string text_of_signature(std::uint64_t s, const Near& near) {
-  const auto kind = std::uint8_t(s >> 60);
+  const std::uint8_t kind = kind_in(s);
   const std::uint32_t ahead = std::uint32_t(Descriptor::calls_ahead(s, near.sequence));
   const std::string root =
       rooted(kind) ? fmt::format(", root {}{}", s >> 32 & 0xf, near.ranks > 16 ? " (modulo 16)" : "") : "";
@@ -161,7 +192,7 @@ std::string text_of_signature(std::uint64_t s, const Near& near) {
 
 std::string text_of_signature(std::uint64_t s, std::uint32_t sequence, Rank root, Count count,
                               std::uint32_t element_bytes) {
-  const auto kind = std::uint8_t(s >> 60);
+  const std::uint8_t kind = kind_in(s);
   return words(kind, Descriptor::purpose_of(s), sequence, count, dtype_text(dtype_of(s), element_bytes),
                op_text(op_of(s)), rooted(kind) ? fmt::format(", root {}", root) : "");
 }

@@ -14,7 +14,8 @@ inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 // Of a call that reduces nothing. No std::optional, which the shortest calls would have to look into twice.
 inline constexpr GCCL_Op kNoOp = -1;
 
-// The function that the caller called, where it is made of collectives.
+// The function that the caller called, where it is made of collectives. links: a report before the call that the rest
+// of a Descriptor describes.
 enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check, confirm, policy, links };
 
 struct Descriptor {
@@ -40,6 +41,9 @@ struct Descriptor {
   }
   // How many calls of a communicator a signature's is after (negative: before) number `sequence`, which is near it.
   static std::int32_t calls_ahead(std::uint64_t signature, std::uint32_t sequence);
+  // The last bits of a signature's number of the call; whether those of two are the same.
+  static std::uint32_t sequence_in(std::uint64_t signature);
+  static bool same_sequence(std::uint64_t a, std::uint64_t b);
   // The purpose of the call that a signature describes.
   static Purpose purpose_of(std::uint64_t signature);
   // What a signature says, with what has come beside it; without bytes.

@@ -100,8 +100,7 @@ void Operations::report_first(Operation* op) {
   if (!team_.links || op->internal() || std::exchange(op->counted, true) || !team_.links->due(op->work)) return;
   auto report = std::make_unique<Operation>(*op->communicator);
   report->exchange = std::make_unique<LinkExchange>(team_.size());
-  report->work = report->exchange->work();
-  report->work.what.sequence = op->work.what.sequence;
+  report->work = report->exchange->work(op->work.what);
   report->started_ns = now_ns();
   report->given_up = true;
   queue_.push_front(report.get());

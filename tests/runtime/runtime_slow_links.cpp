@@ -251,6 +251,37 @@ TEST_CASE("busy processors, ranks that come late, look seldom or are stopped are
   for (const End& e : ends) CHECK(e.good());
 }
 
+// Rank 0 comes to a report first, as it asks for so much; rank 1 does not.
+TEST_CASE("calls that differ are named, also where a report comes before one of them") {
+  enum { count, kind, root, lengths };
+  for (const int differs : {count, kind, root, lengths})
+    check(tcp_job(2), [differs](int rank) {
+      GCCL_Comm world = begin();
+      const std::size_t n = 5'000'000;
+      std::vector<float> x(n);
+      GCCL_Result result = GCCL_SUCCESS;
+      std::string here = "allreduce #1 of 5000000 x f32, sum", there = here;
+      if (differs == root) {
+        here = "broadcast #1 of 5000000 x f32, root 0", there = "broadcast #1 of 8 x f32, root 1";
+        result = GCCL_Broadcast(x.data(), rank == 0 ? n : 8, GCCL_FLOAT32, rank, world);
+      } else if (rank == 0 || differs == count) {
+        there = "allreduce #1 of 8 x f32, sum";
+        result = GCCL_Allreduce(GCCL_IN_PLACE, x.data(), rank == 0 ? n : 8, GCCL_FLOAT32, GCCL_SUM, world);
+      } else if (differs == kind) {
+        result = GCCL_Barrier(world);
+      } else {
+        const std::size_t counts[2] = {3, 4}, places[2] = {0, 3};
+        result = GCCL_Alltoallv(x.data(), counts, places, x.data() + 8, counts, places, GCCL_FLOAT32, world);
+      }
+      if (differs == kind) there = "barrier #1";
+      if (differs == lengths) there = "alltoallv #1 of f32";
+      expect(result, GCCL_ERR_MISMATCH, here);
+      expect_text(here, "call");
+      expect_text(there, "call");
+      GCCL_Finalize();
+    });
+}
+
 TEST_CASE("GCCL_LINK_SLOW is the same on all ranks, and no number that calls every link slow") {
   check({.size = 2, .backends = "tcp"}, [](int rank) {
     setenv("GCCL_LINK_SLOW", rank == 0 ? "4" : "0", 1);

@@ -55,12 +55,11 @@ std::string LinkWatch::text() const {
   return all;
 }
 
-Work LinkExchange::work() {
+Work LinkExchange::work(const Descriptor& before) {
   Work w;
-  w.what = {.kind = std::uint8_t(Collective::allgather),
-            .purpose = Purpose::links,
-            .dtype = GCCL_UINT8,
-            .count = sizeof mine};
+  w.what = before;
+  w.what.purpose = Purpose::links;
+  w.what.bytes = 0;
   w.call = {.kind = Collective::allgather, .count = sizeof mine};
   w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&mine);
   w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());

@@ -39,8 +39,8 @@ class LinkWatch {
 // The gathering of all ranks' reports, a collective of its own.
 struct LinkExchange {
   explicit LinkExchange(Rank ranks) : all(ranks) {}
-  // Its buffers are this object's.
-  Work work();
+  // Before that call, which errors name where the ranks' calls differ. Its buffers are this object's.
+  Work work(const Descriptor& before);
 
   fault::LinkReport mine;
   std::vector<fault::LinkReport> all;

@@ -217,8 +217,7 @@ const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) 
     if (!first) {
       if (!(n.flags & kBlocked) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0) return nullptr;
       first = &*peer;
-    } else if (n.count != first->state->count ||
-               Descriptor::calls_ahead(n.signature, std::uint32_t(first->state->signature >> 36)) != 0) {
+    } else if (n.count != first->state->count || !Descriptor::same_sequence(n.signature, first->state->signature)) {
       return nullptr;
     }
     next = n.peer;

@@ -34,7 +34,7 @@ std::uint64_t of_pair(Rank from, Rank to, std::uint32_t sequence, std::uint64_t 
 std::string Watch::elsewhere_text(const Note& n) {
   const std::string call = agrees(n.there) ? agreement_text(n.there)
                            : n.flags & kCollective
-                               ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})
+                               ? text_of_signature(n.signature, {Descriptor::sequence_in(n.signature), 0})
                                : "a send or recv";
   return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
 }
