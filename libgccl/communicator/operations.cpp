@@ -219,7 +219,10 @@ void Operations::finish(Operation* op, Status status) noexcept {
       break_down(status.copy_or_code(), team_.rank(), true);
     }
   recorder_.ended(*op, status.ok());
-  if (op->stall.reported()) team_.world->watch->over(*team_.record);
+  if ((op->blocking || op->stall.reported()) && team_.record->watched) {
+    team_.record->watched = false;
+    team_.world->watch->over(*team_.record);
+  }
   if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();

@@ -112,6 +112,7 @@ void Supervisor::watch_stall() {
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
   op->awaited(&w.peer, &w.receives);
+  team_.record->watched = true;
   if (const Status s = team_.world->watch->check(*team_.record, w, now); !s.ok()) {
     // A peer that has failed makes other calls now; what it said of its failure comes first.
     asked_after_peers_ns_ = 0;

@@ -4,6 +4,7 @@
 #ifndef __SANITIZE_THREAD__
 #include <doctest/doctest.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -67,16 +68,94 @@ TEST_CASE("collectives on two communicators in crossed order") {
         });
 }
 
-// In a larger job rank 0 may wait for another rank of the barrier first, whose message might be on its way.
-TEST_CASE("a receive against a barrier") {
-  for (const Job& job : transports(2))
-    check(job, [](int rank) {
-      const GCCL_Comm world = begin();
-      float x = 0;
-      expect(rank == 1 ? GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, world) : GCCL_Barrier(world), GCCL_ERR_MISMATCH, "call");
-      expect_text("they wait for each other", "call");
-      GCCL_Finalize();
-    });
+// In a larger job rank 0 may wait for another rank of the collective first, whose message might be on its way.
+TEST_CASE("a receive against a collective") {
+  enum { barrier, allreduce, allgather, broadcast, reduce, count };
+  for (const int size : {2, 3, 5})
+    for (const Job& job : transports(size))
+      for (int other = 0; other < count; ++other)
+        check(job, [other, size](int rank) {
+          const GCCL_Comm world = begin();
+          float x = 0;
+          std::vector<float> y(std::size_t(size) << 8);
+          const auto began = Clock::now();
+          GCCL_Result result = GCCL_SUCCESS;
+          if (rank == 1)
+            result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, world);
+          else if (other == barrier)
+            result = GCCL_Barrier(world);
+          else if (other == allreduce)
+            result = GCCL_Allreduce(GCCL_IN_PLACE, y.data(), 256, GCCL_FLOAT32, GCCL_SUM, world);
+          else if (other == allgather)
+            result = GCCL_Allgather(GCCL_IN_PLACE, y.data(), 256, GCCL_FLOAT32, world);
+          else if (other == broadcast)
+            result = GCCL_Broadcast(y.data(), 256, GCCL_FLOAT32, 1, world);
+          else
+            result = GCCL_Reduce(y.data(), y.data() + 256, 256, GCCL_FLOAT32, GCCL_SUM, 0, world);
+          const GCCL_Result finalized = GCCL_Finalize();
+          expect(result ? result : finalized, GCCL_ERR_MISMATCH, "case " + std::to_string(other));
+          RANK_CHECK(seconds_since(began) < kSoon);
+        });
+}
+
+// The others are in what GCCL_CHECK gathers before the call.
+TEST_CASE("a receive against a collective that is compared first") {
+  for (const Job& some : transports(3))
+    check({.size = 3, .backends = some.backends, .nodes = some.nodes, .environment = {{"GCCL_CHECK", "1"}}},
+          [](int rank) {
+            const GCCL_Comm world = begin();
+            float x = 0;
+            expect(rank == 0 ? GCCL_Recv(&x, 1, GCCL_FLOAT32, 1, world) : GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 1, world),
+                   GCCL_ERR_MISMATCH, "call");
+            expect_text("they wait for each other", "call");
+            GCCL_Finalize();
+          });
+}
+
+TEST_CASE("receives in a circle") {
+  for (const int size : {3, 4, 7})
+    for (const Job& job : transports(size))
+      check(job, [size](int rank) {
+        const GCCL_Comm world = begin();
+        float x = 0;
+        const auto began = Clock::now();
+        expect(GCCL_Recv(&x, 1, GCCL_FLOAT32, (rank + 1) % size, world), GCCL_ERR_MISMATCH, "recv");
+        expect_text("wait for each other in a circle", "recv");
+        RANK_CHECK(seconds_since(began) < kSoon);
+        GCCL_Finalize();
+      });
+}
+
+// No two of them wait for each other, and where there are pairs alone no rank hears of all.
+TEST_CASE("calls on several communicators in a circle") {
+  enum { collectives, receives, mixed };
+  for (const int size : {3, 5})
+    for (const Job& job : transports(size))
+      for (const int kind : {collectives, receives, mixed})
+        check(job, [size, kind](int rank) {
+          const GCCL_Comm world = begin();
+          // pairs[r]: of rank r and the next one. Ranks that are in neither make the call as well.
+          std::vector<GCCL_Comm> pairs(static_cast<std::size_t>(size));
+          for (int r = 0; r < size; ++r) {
+            const bool in = rank == r || rank == (r + 1) % size;
+            RANK_SUCCESS(GCCL_Comm_split(world, in ? 0 : GCCL_UNDEFINED, rank == r ? 0 : 1, &pairs[std::size_t(r)]));
+          }
+          const auto call = [&](int pair) {
+            float x = 1, y = 0;
+            const GCCL_Comm c = pairs[std::size_t(pair)];
+            if (kind == receives || (kind == mixed && pair % 2)) {
+              const bool first = rank_of(c) == 0;
+              return first ? GCCL_Recv(&x, 1, GCCL_FLOAT32, 1, c) : GCCL_Send(&x, 1, GCCL_FLOAT32, 0, c);
+            }
+            return GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c);
+          };
+          const auto began = Clock::now();
+          GCCL_Result result = call(rank);
+          if (!result) result = call((rank + size - 1) % size);
+          const GCCL_Result finalized = GCCL_Finalize();
+          expect(result ? result : finalized, GCCL_ERR_MISMATCH, "kind " + std::to_string(kind));
+          RANK_CHECK(seconds_since(began) < kSoon);
+        });
 }
 
 TEST_CASE("a receive from oneself that nothing else can end") {

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "gccl/gccl.h"
 #include "libgccl/base/backoff.hpp"
+#include "libgccl/base/splitmix.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -33,6 +35,41 @@ TEST_CASE("a wait in which bytes come stays awake, and one in which nothing come
         backoff.after(made);
       CHECK((sleeps() > before) == (made == gccl::Progress::nothing));
     }
+}
+
+// All make the same calls in one order, on communicators of two and of all ranks, so the first of the calls
+// that are not over can end. Ranks sleep so long that those that wait look for a circle.
+TEST_CASE("ranks that come late to calls on many communicators are in no circle") {
+  const char* const seeds = std::getenv("GCCL_TEST_WAITS_SEEDS");
+  for (int seed = 1; seed <= (seeds ? std::atoi(seeds) : 1); ++seed)
+    for (const Job& job : transports(5))
+      check(job, [seed](int rank) {
+        const GCCL_Comm world = begin();
+        constexpr int kSize = 5;
+        std::vector<GCCL_Comm> pairs(kSize);
+        for (int r = 0; r < kSize; ++r) {
+          const bool in = rank == r || rank == (r + 1) % kSize;
+          RANK_SUCCESS(GCCL_Comm_split(world, in ? 0 : GCCL_UNDEFINED, 0, &pairs[std::size_t(r)]));
+        }
+        gccl::splitmix::Generator all{std::uint64_t(seed)}, mine{std::uint64_t(seed * 100 + rank)};
+        for (int i = 0; i < 24; ++i) {
+          const auto a = int(all.below(kSize)), b = int((a + 1 + all.below(kSize - 1)) % kSize);
+          const auto kind = all.below(4);
+          float x = 1, y = 0;
+          if (mine.below(6) == 0) usleep(useconds_t(400000 + mine.below(600000)));
+          if (kind == 0) {
+            if (rank == a) RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, b, world));
+            if (rank == b) RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT32, a, world));
+          } else if (kind == 1) {
+            RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, a, world));
+          } else if (kind == 2) {
+            RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, world));
+          } else if (const GCCL_Comm pair = pairs[std::size_t(a)]) {
+            RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, pair));
+          }
+        }
+        RANK_SUCCESS(GCCL_Finalize());
+      });
 }
 
 TEST_CASE("ranks that are late, busy elsewhere or differ where they may are waited for") {

@@ -93,61 +93,17 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
                                 there, there == 1 ? " message" : " messages", ours, here));
   };
   const std::uint32_t received = record.messages.received(peer.rank), sent = record.messages.sent(peer.rank);
-  if (std::int32_t(received - std::uint32_t(n.count)) > 0)
-    return say("recv from ", "sent", std::uint32_t(n.count), "receives", received);
-  if (w.in == In::send && w.peer == peer.rank && std::int32_t(sent - n.element_bytes) > 0)
-    say("send to ", "received", n.element_bytes, "has sent", sent);
+  if (std::int32_t(received - n.sent) > 0) return say("recv from ", "sent", n.sent, "receives", received);
+  if (w.in == In::send && w.peer == peer.rank && std::int32_t(sent - n.received) > 0)
+    say("send to ", "received", n.received, "has sent", sent);
 }
 
-// This rank waits for a message of that one, which has said in which wait of its own it is, and that it has not begun
-// what would end this one. Its thread is the only one, so it begins nothing before its own wait is over: this one ends
-// after that. (Of ranks in the same collective nothing is known: what one waits for may be on its way.)
-bool Watch::waits_in_vain(const Record& record, const Peer& peer) const {
+// A receive from oneself.
+void Watch::compare_self(Record& record) {
   const Waiting& w = record.waiting_;
-  if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives) return false;
-  const Note& n = *peer.state;
-  if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
-  const bool behind = w.in == In::recv ? std::int32_t(w.message - std::uint32_t(n.count)) > 0
-                                       : w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0;
-  return behind && alone();
-}
-
-// The ranks, from this one's wait on, that wait for each other in a circle; empty where they do not. Each names the
-// wait in which it has heard the next one to be, and after which its own ends. As this rank's own wait is not over,
-// none is, however long ago that was said.
-std::string Watch::circle(const Record& record) const {
-  const Waiting& w = record.waiting_;
-  const auto ranks = Rank(record.world_rank_.size());
-  std::string text;
-  std::uint32_t awaits = 0;
-  Rank next = w.peer;
-  for (Rank i = 0; i < ranks && next != record.rank_; ++i) {
-    const auto peer =
-        std::find_if(record.peers_.begin(), record.peers_.end(), [&](const Peer& p) { return p.rank == next; });
-    if (peer == record.peers_.end() || !peer->state) return "";
-    const Note& n = *peer->state;
-    if (i == 0 ? !waits_in_vain(record, *peer) : n.wait != awaits) return "";
-    if (n.awaits == 0 || n.peer >= ranks) return "";
-    text += fmt::format("{}{} calls {}", i == 0 ? "" : ", ", rank_text(next, record.world_rank_),
-                        n.in == In::recv ? fmt::format("recv from {}", rank_text(n.peer, record.world_rank_))
-                                         : text_of_signature(n.signature, {n.sequence, ranks}));
-    awaits = n.awaits;
-    next = n.peer;
-  }
-  return next == record.rank_ && awaits == w.number ? text : "";
-}
-
-void Watch::compare_circle(Record& record) {
-  const Waiting& w = record.waiting_;
-  if ((w.in != In::recv && w.in != In::collective) || !w.blocked) return;
-  const std::string call = w.in == In::recv
-                               ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
-                               : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
-  if (w.in == In::recv && w.peer == record.rank_ && alone())
-    return differs(record, fmt::format("{}: this rank calls no such send, and waits for nothing else", call));
-  const std::string others = circle(record);
-  if (others.empty()) return;
-  differs(record, fmt::format("{}: {}: they wait for each other", call, others));
+  if (w.in == In::recv && w.blocked && w.peer == record.rank_ && alone())
+    differs(record, fmt::format("recv from {}: this rank calls no such send, and waits for nothing else",
+                                rank_text(w.peer, record.world_rank_)));
 }
 
 std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }

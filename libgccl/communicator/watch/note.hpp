@@ -3,6 +3,8 @@
 
 #include <deque>
 #include <optional>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "libgccl/communicator/watch/watch.hpp"
@@ -16,28 +18,39 @@ inline constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone =
 inline constexpr std::uint32_t kCallsPerQuestion = 8;  // the latest calls
 inline constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
 
-// One message; short, so that any transport sends it without waiting for its reader.
+// What a rank is in, or one of its calls.
 struct Watch::Note {
   std::uint64_t communicator = 0;
   std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
   std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
-  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader; else messages sent
-  // to the reader.
+  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader.
   std::uint64_t count = 0;
   std::uint32_t sequence = 0;
   std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
-  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there; else messages received from the
-  // reader.
-  std::uint32_t element_bytes = 0;
+  std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
   In in = In::nothing;
   std::uint8_t flags = 0;
   In there = In::nothing;  // elsewhere: what it is in
   std::uint8_t reserved = 0;
-  // collective, recv: of this rank's blocked wait, and of the one in which it has heard that the rank is that it waits
-  // for, which had not begun what would end this one; 0: there is none.
-  std::uint32_t wait = 0, awaits = 0;
+  std::uint32_t sent = 0, received = 0;  // messages to and from the reader that this rank has begun
+  std::uint64_t wait = 0;                // in which this rank's thread is, on whatever communicator; 0: none
   // How many agreements this rank has begun, on this communicator and, elsewhere, on the one there.
   std::uint32_t agreements = 0, agreements_there = 0;
+};
+
+// A rank sends it to one that it waits for in vain, and that one to those that it waits for (circle.cpp).
+struct Watch::Probe {
+  static constexpr std::size_t kNamed = 4;
+  std::uint64_t communicator = 0;  // that both are in
+  std::uint64_t wait = 0;          // in which the reader was when the sender heard of it
+  std::uint64_t origins_wait = 0;  // of the rank that has sent the first one
+  Rank origin = 0, ranks = 0;      // in the world; so many have passed it on
+  Rank by[kNamed] = {};            // the first of them
+};
+
+// One message; short, so that any transport sends it without waiting for its reader.
+struct Watch::Letter : std::variant<Note, Probe> {
+  using variant::variant;
 };
 
 // What is known of another rank of a communicator.
@@ -56,9 +69,9 @@ struct Watch::Peer {
 struct Watch::Link {
   Rank world = 0;
   GCCL_Transfer outgoing{}, incoming{};
-  Note sent, received;
+  Letter sent, received;
   bool sending = false, listening = false;
-  std::deque<Note> outbox;
+  std::deque<Letter> outbox;
 };
 
 }  // namespace gccl

@@ -153,16 +153,26 @@ Watch::Link& Watch::link_to(Rank world) {
     for (GCCL_Transfer* t : {&link->outgoing, &link->incoming}) {
       t->peer = world;
       t->channel = 0;
-      t->bytes = sizeof(Note);
+      t->bytes = sizeof(Letter);
       t->signature = kSignature;
       t->grain = 1;
       t->owner = link.get();
     }
     link->outgoing.data = &link->sent;
     link->incoming.data = &link->received;
-    return *links_.emplace(world, std::move(link)).first->second;  // poll() listens, and this rank's answer comes there
+    return *links_.emplace(world, std::move(link)).first->second;  // poll() listens
   }
   return *found->second;
+}
+
+// Those that may ask this rank, also on other communicators than the one on which it waits: the ranks that each of them
+// exchanges notes with, and those that it has had messages with, which may wait for one.
+void Watch::expect_notes() {
+  for (const auto& r : records_) {
+    for (const Peer& p : r->peers_) link_to(r->world_rank_[p.rank]);
+    for (Rank other = 0; other < r->world_rank_.size(); ++other)
+      if (other != r->rank_ && (r->messages.sent(other) || r->messages.received(other))) link_to(r->world_rank_[other]);
+  }
 }
 
 void Watch::listen(Link& link) {
@@ -177,9 +187,9 @@ void Watch::listen(Link& link) {
   }
 }
 
-void Watch::send(Rank world, const Note& note) {
+void Watch::send(Rank world, const Letter& letter) {
   Link& link = link_to(world);
-  link.outbox.push_back(note);
+  link.outbox.push_back(letter);
   flush(link);
 }
 
@@ -267,8 +277,8 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     if (w.blocked) note.flags |= kBlocked;
   };
   note.agreements = begun(record);
-  note.count = record.messages.sent(reader.rank);
-  note.element_bytes = record.messages.received(reader.rank);
+  note.sent = record.messages.sent(reader.rank);
+  note.received = record.messages.received(reader.rank);
   const auto leaves = [&] { note.flags |= kLeaves; };  // and so neither sends nor receives any more
   if (record.leaving_) {
     note.in = In::finalize;
@@ -278,11 +288,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
   if (record.waiting_.open()) {
     const Waiting& w = record.waiting_;
     describe(w, w.in, w.peer);
-    if (w.blocked && (w.in == In::collective || w.in == In::recv)) {
-      note.wait = w.number;
-      for (const Peer& p : record.peers_)
-        if (p.rank == w.peer && waits_in_vain(record, p)) note.awaits = p.state->wait;
-    }
+    note.wait = wait_of(record);
     const Purpose purpose = Descriptor::purpose_of(note.signature);
     if (note.in == In::collective && (purpose == Purpose::free || purpose == Purpose::finalize)) leaves();
     return note;
@@ -295,6 +301,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.count = other->id_;
     note.element_bytes = std::uint32_t(other->world_rank_.size());
     note.agreements_there = begun(*other);
+    note.wait = wait_of(*other);
     break;
   }
   return note;
@@ -329,7 +336,8 @@ void Watch::heard(Link& link) {
     failed_ = true;
     return;
   }
-  const Note note = link.received;
+  if (const Probe* const probe = std::get_if<Probe>(&link.received)) return heard(*probe);
+  const Note note = std::get<Note>(link.received);
   const auto record =
       std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
   if (record == records_.end()) {  // left, or not made here yet
@@ -387,8 +395,9 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
       compare_agreement(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
-    compare_circle(record);
+    compare_self(record);
     compare_crossed(record, now_ns);
+    seek_circle(record);
   }
   return record.differs_;
 }

@@ -53,7 +53,7 @@ class Watch {
     std::uint32_t sequence = 0;  // of a collective
     Rank peer = 0;               // waited for
     bool blocked = false;        // the thread that waits does nothing else meanwhile
-    std::uint32_t number = 0;    // blocked: of such waits
+    std::uint32_t number = 0;    // blocked: of such waits there
     bool receives = false;       // a message is waited for, and not the taking of one
     std::uint32_t message = 0;   // recv, send: of those from or to that rank the how manyth
     bool open() const { return in != In::nothing; }
@@ -101,6 +101,8 @@ class Watch {
   // A communicator as the watch sees it.
   struct Note;
   struct Peer;
+  struct Probe;
+  struct Letter;
   class Record {
    public:
     Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
@@ -109,6 +111,7 @@ class Watch {
     Messages messages;                // likewise
     std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
     std::atomic<bool> broken{false};  // it makes no more calls
+    bool watched = false;             // a wait there is known to the watch. The communicator's own to write
     std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree, _shrink and _grow that were begun
 
    private:
@@ -122,6 +125,9 @@ class Watch {
     bool agreement_differs_ = false;  // that: a peer agrees on who has failed
     Crossed crossed_;
     Exchanged exchanged_;
+    // When the ranks that this one waits for are asked whether they wait for it, and in which wait.
+    std::uint64_t sought_in_ = 0;
+    std::int64_t seek_ns_ = 0, seek_pause_ns_ = 0;
     std::list<Peer> peers_;  // whom notes are exchanged with
   };
   // The record of a communicator, until it is left.
@@ -153,8 +159,9 @@ class Watch {
   Note state_of(const Record& record, const Peer& reader) const;
   void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
   void note_lengths(const Record& record, const Peer& peer);
-  void send(Rank world, const Note& note);
+  void send(Rank world, const Letter& letter);
   void flush(Link& link);
+  void expect_notes();
   void listen(Link& link);
   void poll();
   void heard(Link& link);
@@ -163,9 +170,14 @@ class Watch {
   void compare_left(Record& record, const Peer& peer);
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
-  bool waits_in_vain(const Record& record, const Peer& peer) const;
-  std::string circle(const Record& record) const;
-  void compare_circle(Record& record);
+  void compare_self(Record& record);
+  static bool depends_on(const Record& record, Rank rank);
+  static bool waits_in_vain(const Record& record, const Peer& peer);
+  static std::uint64_t wait_of(const Record& record);
+  void seek_circle(Record& record);
+  bool pass_on(const Record& record, const Probe& probe);
+  void heard(const Probe& probe);
+  static std::string circle_text(const Record& record, const Probe& probe);
   static std::uint32_t begun(const Record& record);
   bool waits_for_agreement(const Record& record, const Peer& peer) const;
   bool finalizing() const;
@@ -187,7 +199,10 @@ class Watch {
     std::uint32_t calls = 0, agreements = 0;
   };
   std::vector<Left> left_;
-  std::size_t leaves_ = 0;                       // so far
+  std::size_t leaves_ = 0;  // so far
+  // Of whom a probe was passed on in this wait, and when.
+  std::uint64_t passed_on_in_ = 0;
+  std::map<Rank, std::int64_t> passed_on_;
   std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
   std::int64_t now_ns_ = 0;                      // of the latest check
 };
