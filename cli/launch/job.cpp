@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,12 +24,14 @@
 #include "cli/launch/output.hpp"
 #include "cli/output.hpp"
 #include "libgccl/bootstrap/deadline.hpp"
+#include "libgccl/bootstrap/join_report.hpp"
+#include "libgccl/bootstrap/secret.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace gccl::launch {
 namespace {
 
-constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127;
+constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127, kNobodyLeft = 1;
 // When all ranks have ended, others may still hold their pipes: so often what a pipe can hold at most is read, and what
 // comes later for so long.
 constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
@@ -50,14 +51,12 @@ struct Running {
   pid_t pid = -1;
   Fd input;  // of a remote rank
   bool ended = false;
-  int status = 0;  // as from waitpid
-  // Of one that joins a job that runs: says a byte when it is a rank.
-  bool joins = false;
-  Fd report;
+  int status = 0;    // as from waitpid
+  std::string word;  // by which it says what becomes of its joining
+  // It joins a job that runs, and waits to be admitted, as far as is known; it has been a rank.
+  bool waits = false, was_rank = false;
   std::string name() const { return fmt::format("{} {}", spare ? "spare" : "rank", number); }
-  // It waits to be admitted, as far as is known.
-  bool waits() const { return joins && report; }
-  bool waiting_spare() const { return spare && waits(); }
+  bool waiting_spare() const { return spare && waits && !was_rank; }
 };
 
 bool make_pipe(Fd* read_end, Fd* write_end) {
@@ -102,7 +101,7 @@ class Runner {
  private:
   bool start(unsigned number, bool spare, bool joins);
   [[noreturn]] void become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors,
-                           Fd report);
+                           bool joins, const std::string& report);
   bool replace(const Running& r);
   void look_for_reports();
   void signal_all(int signal);
@@ -120,6 +119,7 @@ class Runner {
   Guard guard_;
   sigset_t old_mask_{};
   Fd signals_;
+  JoinReports reports_;
   std::vector<Running> ranks_;  // spares, and what was started anew, after the job's ranks
   int restarts_left_ = 0, spares_left_ = 0;
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
@@ -133,7 +133,8 @@ class Runner {
 };
 
 // In the child, between fork and exec.
-void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors, Fd report) {
+void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors, bool joins,
+                    const std::string& report) {
   setpgid(0, 0);  // so that signals reach what the program starts, too
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // it has died already
@@ -151,14 +152,9 @@ void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, F
   }
   for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
   unsetenv("GCCL_JOIN");  // of the launcher's own surroundings: ranks make the job
-  unsetenv("GCCL_JOIN_REPORT");
-  if (report) {
-    struct stat about {};
-    fstat(report.get(), &about);
-    setenv("GCCL_JOIN", "1", 1);
-    setenv("GCCL_JOIN_REPORT", fmt::format("{}:{}", report.get(), about.st_ino).c_str(), 1);
-    fcntl(report.release(), F_SETFD, 0);  // the program's
-  }
+  unsetenv(kJoinReport);
+  if (joins) setenv("GCCL_JOIN", "1", 1);
+  if (!report.empty()) setenv(kJoinReport, report.c_str(), 1);
   std::vector<char*> argv;
   for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -177,12 +173,13 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
   r.number = number;
   r.spare = spare;
   r.remote = process.remote;
-  r.joins = joins;
-  Fd failure_read, failure_write, in_read, in_write, out_read, out_write, err_read, err_write, report_write;
+  r.waits = joins;
+  r.was_rank = !joins;
+  if (!process.remote) r.word = random_secret().substr(0, 32);
+  Fd failure_read, failure_write, in_read, in_write, out_read, out_write, err_read, err_write;
   bool ok = make_pipe(&failure_read, &failure_write);
   if (process.remote) ok = ok && make_pipe(&in_read, &in_write);
   if (job_.tag) ok = ok && make_pipe(&out_read, &out_write) && make_pipe(&err_read, &err_write);
-  if (joins) ok = ok && make_pipe(&r.report, &report_write);
   const pid_t launcher = getpid(), pid = ok ? fork() : -1;
   if (pid < 0) {
     say(fmt::format("cannot start {}: {}", r.name(), std::generic_category().message(errno)));
@@ -191,12 +188,11 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
   }
   if (pid == 0)
     become(process, !joins && number == 0, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
-           failure_write.get(), std::move(report_write));
+           failure_write.get(), joins, r.word.empty() ? "" : reports_.place(r.word));
   setpgid(pid, pid);  // whichever of the two comes first
   guard_.watch(pid);
   r.pid = pid;
   r.input = std::move(in_write);
-  if (r.report) fcntl(r.report.get(), F_SETFL, O_NONBLOCK);
   ranks_.push_back(std::move(r));
   if (job_.tag) {
     const std::string tag = fmt::format("[{}{}] ", spare ? "spare " : "", number);
@@ -247,11 +243,17 @@ void Runner::stop(int signal) {
   if (!kill_at_) kill_at_ = Deadline::in_ms(job_.grace_ms);
 }
 
-// Who has become a rank. The end of the pipe means nothing: a shell in between may have closed it.
+// Who has become a rank, who waits again, and who does no longer. One that has never been a rank and gives up is a
+// spare that ends.
 void Runner::look_for_reports() {
-  char byte;
-  for (Running& r : ranks_)
-    if (r.report && ::read(r.report.get(), &byte, 1) == 1) r.report.reset();
+  std::string word;
+  JoinState state;
+  while (reports_.next(&word, &state)) {
+    const auto r = std::ranges::find(ranks_, word, &Running::word);
+    if (r == ranks_.end()) continue;
+    if (state == JoinState::joined) r->was_rank = true;
+    if (state == JoinState::waits || state == JoinState::joined || r->was_rank) r->waits = state == JoinState::waits;
+  }
 }
 
 // Whether something takes the place of a rank that has failed.
@@ -267,7 +269,7 @@ bool Runner::replace(const Running& r) {
   // A spare that waits is no rank: those that are left decide by themselves what becomes of the job without it.
   if (spares_left_ == 0 && !r.waiting_spare()) return false;
   spares_left_ = std::max(spares_left_ - 1, 0);
-  say(what + (r.waits() ? "" : "; a spare may take its place"));
+  say(what + (r.waits ? "" : "; a spare may take its place"));
   return true;
 }
 
@@ -283,6 +285,7 @@ void Runner::look_for_ends() {
     r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
     if (failed(r.status)) news.push_back(std::size_t(&r - ranks_.data()));
   }
+  look_for_reports();  // what they have said before others ended
   if (news.empty()) return;
   // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
   // but a crash on the way out is not worth more than the error that led there.
@@ -326,13 +329,13 @@ void Runner::on_signals() {
 
 // Nobody is left to admit those that wait.
 bool Runner::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended || r.waits(); });
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended || r.waits; });
 }
 
 // Waits for signals, output and room for it, and deals with the latter two. While there is no room ranks are not read,
 // and wait as they would on a terminal.
 void Runner::drain(int timeout_ms) {
-  std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+  std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}, {reports_.descriptor(), POLLIN, 0}};
   for (Output* o : {&out_, &err_}) polled.push_back({o->waits() ? o->descriptor() : -1, POLLOUT, 0});
   const std::size_t before = polled.size();
   for (const auto& s : streams_) polled.push_back({s->lines.to().waits() ? -1 : s->from.get(), POLLIN, 0});
@@ -407,6 +410,10 @@ int Runner::run() {
   std::fflush(nullptr);
   const std::size_t all = job_.ranks.size() + job_.spares.size() + std::size_t(job_.restarts);
   allow_descriptors(all * 5 + 64);
+  if (const Status s = reports_.open(); !s.ok()) {
+    say(s.text());
+    result_ = 3;
+  }
   ranks_.reserve(all);
   restarts_left_ = job_.restarts;
   spares_left_ = int(job_.spares.size());
@@ -441,6 +448,9 @@ int Runner::run() {
       stop(SIGTERM);
     }
   }
+  for (const Running& r : ranks_)
+    if (!r.ended && r.was_rank && !result_)
+      say(fmt::format("{} waits to join (GCCL_Join), and nobody is left to admit it: ending it", r.name()));
   for (const Running& r : ranks_) kill(-r.pid, SIGKILL);  // what ranks have started and left behind
   pass_on_the_rest();
   look_at_output();
@@ -449,7 +459,7 @@ int Runner::run() {
   // Where nobody has ended well there was nobody to take a place from.
   const bool well =
       std::any_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended && !failed(r.status); });
-  return well ? 0 : replaced_.value_or(0);
+  return well ? 0 : replaced_.value_or(kNobodyLeft);
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
 #include "libgccl/communicator/joining.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "libgccl/base/environment.hpp"
+#include "libgccl/base/log.hpp"
+#include "libgccl/base/process.hpp"
 #include "libgccl/bootstrap/applicant.hpp"
+#include "libgccl/bootstrap/join_report.hpp"
 #include "libgccl/communicator/communicator_core.hpp"
 
 namespace gccl {
@@ -24,18 +25,47 @@ Introduction at_the_door(const World& world) {
 
 namespace {
 
-// To the launcher that has started this process to join (GCCL_JOIN_REPORT), which must know who works and who waits.
-// Only where the descriptor is still what it was.
-void report_joined() {
-  const std::string where = read_text(process_environment(), "GCCL_JOIN_REPORT");
-  int fd = -1;
-  unsigned long long inode = 0;
-  struct stat about {};
-  if (std::sscanf(where.c_str(), "%d:%llu", &fd, &inode) != 2 || fd < 3 || ::fstat(fd, &about) != 0 ||
-      !S_ISFIFO(about.st_mode) || about.st_ino != inode)
-    return;
-  (void)!::write(fd, "j", 1);
-  ::close(fd);
+bool has_communicators() {
+  bool any = false;
+  for_each_communicator([&](CommunicatorCore&) { any = true; });
+  return any;
+}
+
+// What the launcher of this process hears of its joining.
+class Joining {
+ public:
+  Joining() : waits_(one_thread() || !has_communicators()) {
+    if (waits_) (void)report_join(process_environment(), JoinState::waits);
+  }
+  ~Joining() {
+    if (waits_) (void)report_join(process_environment(), JoinState::gave_up);
+  }
+  Joining(const Joining&) = delete;
+  Joining& operator=(const Joining&) = delete;
+  void joined() {
+    waits_ = false;
+    if (const Status s = report_join(process_environment(), JoinState::joined); !s.ok())
+      log_line(kLogWarnings,
+               fmt::format("{}: it does not know that this process has joined, and may end it", s.text()));
+  }
+
+ private:
+  bool waits_;  // and has nothing else to do
+};
+
+// Of the same job, whose ranks wait for this process, where nobody can call what they do.
+Status no_rank_yet(const World& mine) {
+  Status found;
+  if (!one_thread()) return found;
+  for_each_communicator([&](CommunicatorCore& c) {
+    if (!found.ok() || !c.members().world || c.world().bootstrap.store != mine.bootstrap.store || !c.why().ok()) return;
+    found = Status::error(
+        fmt::format("this process is {} of {} of the job at {} already, and its one thread cannot be another rank as "
+                    "well: call GCCL_Finalize before, or free that communicator",
+                    c.members().name(c.rank()), c.size(), mine.bootstrap.store),
+        GCCL_ERR_INVALID_USAGE);
+  });
+  return found;
 }
 
 }  // namespace
@@ -45,6 +75,7 @@ Status join_world(const GCCL_Config* config, std::unique_ptr<CommunicatorCore>* 
   Rank wish = kNobody;
   if (Status s = read_joining(config, &mine.bootstrap, &wish); !s.ok()) return s;
   if (Status s = read_environment(&mine); !s.ok()) return s;
+  if (Status s = no_rank_yet(mine); !s.ok()) return s;
   JoinPlace place;
   if (Status s = JoinPlace::parse(mine.bootstrap.store, mine.bootstrap.secret, mine.bootstrap.address, &place); !s.ok())
     return s;
@@ -52,6 +83,7 @@ Status join_world(const GCCL_Config* config, std::unique_ptr<CommunicatorCore>* 
   const auto* const bytes = reinterpret_cast<const std::byte*>(&door);
   Applicant applicant(std::move(place), door.version, BytesOut().u32(wish).raw({bytes, sizeof door}).take(),
                       mine.bootstrap.join_timeout_ms);
+  Joining joining;
   for (;;) {
     Applicant::Admitted admitted;
     if (Status s = applicant.ask(&admitted); !s.ok()) return s;
@@ -64,7 +96,7 @@ Status join_world(const GCCL_Config* config, std::unique_ptr<CommunicatorCore>* 
     if (s.ok()) s = world->recovery->await_admission(made->members(), admitted.joined, applicant, &word);
     if (s.ok()) {
       if (Survival::Joined joined; Survival::Joined::parse(word, &joined)) made->survival().go_on_as(joined);
-      report_joined();
+      joining.joined();
       *out = std::move(made);
       return {};
     }

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "libgccl/bootstrap/join_report.hpp"
 #include "tests/support/program.hpp"
 
 using namespace gccl::test;
@@ -20,17 +22,22 @@ Ended launch_with(std::vector<std::string> options, const std::string& script) {
 }
 bool says(const Ended& e, std::string_view text) { return e.err.find(text) != e.err.npos; }
 
-// What one says that is a rank, or joins; and a spare that has been admitted.
-constexpr const char* kWho =
-    "if [ -n \"$GCCL_JOIN\" ]; then who=joins; else who=rank$GCCL_RANK; fi; "
-    "admitted() { printf j >/proc/self/fd/${GCCL_JOIN_REPORT%%:*}; }; ";
+// What one says that is a rank, or joins; and what becomes of its joining.
+const std::string kWho = "if [ -n \"$GCCL_JOIN\" ]; then who=joins; else who=rank$GCCL_RANK; fi; says() { SAYS=$1 " +
+                         std::filesystem::read_symlink("/proc/self/exe").string() +
+                         " --no-skip --test-case='one says what becomes of its joining' >/dev/null || exit 99; }; "
+                         "admitted() { says j; }; ";
 
 }  // namespace
+
+TEST_CASE("one says what becomes of its joining" * doctest::skip()) {
+  REQUIRE(gccl::report_join(gccl::process_environment(), gccl::JoinState(std::getenv("SAYS")[0])).ok());
+}
 
 TEST_CASE("spares get the store and the secret and no rank, and end with the ranks") {
   const auto began = std::chrono::steady_clock::now();
   const Ended e =
-      launch_with({"-n", "2", "--spares", "2"}, std::string(kWho) +
+      launch_with({"-n", "2", "--spares", "2"}, kWho +
                                                     "echo $who ${GCCL_STORE%:*} ${#GCCL_SECRET} [$GCCL_RANK]; "
                                                     "[ $who = joins ] && sleep 77; sleep 0.3");
   CHECK_MESSAGE(e.code == 0, e.err);
@@ -41,7 +48,7 @@ TEST_CASE("spares get the store and the secret and no rank, and end with the ran
 
 TEST_CASE("one that has been admitted is waited for, and its end counts as a rank's") {
   const std::string script =
-      std::string(kWho) + "[ $who = joins ] || { sleep 0.3; exit $ZERO; }; admitted; sleep 1; echo late; exit $ONE";
+      kWho + "[ $who = joins ] || { sleep 0.3; exit $ZERO; }; admitted; sleep 1; echo late; exit $ONE";
   const auto ended = [&](const char* zero, const char* one) {
     return launch_with({"-n", "1", "--spares", "1", "--env", zero, "--env", one}, script);
   };
@@ -60,7 +67,7 @@ TEST_CASE("one that has been admitted is waited for, and its end counts as a ran
 }
 
 TEST_CASE("as many ranks may fail as there are spares, and the next one ends the job") {
-  const std::string script = std::string(kWho) +
+  const std::string script = kWho +
                              "[ $who = joins ] && sleep 77; [ $GCCL_RANK = 0 ] && kill -9 $$; sleep 1; "
                              "[ $GCCL_RANK = 1 ] && exit $ONE; [ $GCCL_RANK = 2 ] && sleep 1; echo $who";
   Ended e = launch_with({"-n", "3", "--spares", "1", "--env", "ONE=0"}, script);
@@ -79,7 +86,7 @@ TEST_CASE("as many ranks may fail as there are spares, and the next one ends the
 
 // As one does that the ranks refuse.
 TEST_CASE("a spare that fails while it waits ends nothing, also where a rank that failed had counted on it") {
-  const std::string script = std::string(kWho) +
+  const std::string script = kWho +
                              "[ $who = joins ] && { sleep 1; exit 6; }; [ $GCCL_RANK = 0 ] && kill -9 $$; "
                              "sleep 3; echo $who";
   const Ended e = launch_with({"-n", "3", "--spares", "1"}, script);
@@ -94,7 +101,7 @@ TEST_CASE("a rank that fails is started again, as one that joins, as often as wa
   const Folder folder;
   const std::string spoke = (folder.path / "spoke").string();  // rank 0, which the others' end would keep from it
   const Ended e = launch_with({"-n", "2", "--restart", "2", "--tag"},
-                              std::string(kWho) + "echo $who $GCCL_RANK; [ $GCCL_RANK = 0 ] && >" + spoke +
+                              kWho + "echo $who $GCCL_RANK; [ $GCCL_RANK = 0 ] && >" + spoke +
                                   " && sleep 77; until [ -e " + spoke + " ]; do sleep 0.01; done; exit 9");
   CHECK(e.code == 9);
   CHECK(says(e, "rank 1 exited with code 9; starting it again"));
@@ -103,19 +110,41 @@ TEST_CASE("a rank that fails is started again, as one that joins, as often as wa
 }
 
 TEST_CASE("where nobody ends well the first failure is the job's, though there were spares for it") {
-  const std::string joins_sleep = std::string(kWho) + "[ $who = joins ] && sleep 77; exit 4";
+  const std::string joins_sleep = kWho + "[ $who = joins ] && sleep 77; exit 4";
   CHECK(launch_with({"-n", "1", "--spares", "1"}, joins_sleep).code == 4);
   CHECK(launch_with({"-n", "2", "--spares", "2"}, joins_sleep).code == 4);
   CHECK(launch_with({"-n", "2", "--restart", "2"}, joins_sleep).code == 4);
 }
 
+TEST_CASE("one that waits to join again is ended when nobody is left to admit it, and one that gave up is not") {
+  const Folder folder;
+  const std::string waits = (folder.path / "waits").string();
+  const auto ended = [&](const std::string& rank1, int ranks = 2) {
+    std::filesystem::remove(waits);
+    return launch_with({"-n", std::to_string(ranks)},
+                       kWho + "if [ $GCCL_RANK = 0 ] && [ $GCCL_SIZE = 2 ]; then until [ -e " + waits +
+                           " ]; do sleep 0.01; done; exit 0; fi; " + rank1);
+  };
+  Ended e = ended("says w; >" + waits + "; sleep 77");
+  CHECK_MESSAGE(e.code == 0, e.err);
+  CHECK(says(e, "rank 1 waits to join (GCCL_Join), and nobody is left to admit it: ending it"));
+  for (const char* goes_on : {"says g", "says j"}) {
+    e = ended(std::string("says w; ") + goes_on + "; >" + waits + "; sleep 0.5; echo done; exit 5");
+    CHECK(e.code == 5);
+    CHECK(e.out == "done\n");
+  }
+  e = ended("says w; sleep 77", 1);
+  CHECK(e.code == 1);
+  CHECK(says(e, "rank 0 waits to join (GCCL_Join), and nobody is left to admit it: ending it"));
+}
+
 TEST_CASE("what the launcher's own surroundings say of joining is not said to ranks") {
-  const Ended e = launch_with({"-n", "2"}, "echo [$GCCL_JOIN$GCCL_JOIN_REPORT]");
-  CHECK(e.out == "[]\n[]\n");
   ::setenv("GCCL_JOIN", "1", 1);
-  const Ended with = launch_with({"-n", "2"}, "echo [$GCCL_JOIN$GCCL_JOIN_REPORT]");
+  ::setenv("GCCL_JOIN_REPORT", "another:1", 1);
+  const Ended e = launch_with({"-n", "2"}, "echo [$GCCL_JOIN] ${GCCL_JOIN_REPORT%%-*}");
   ::unsetenv("GCCL_JOIN");
-  CHECK(with.out == "[]\n[]\n");
+  ::unsetenv("GCCL_JOIN_REPORT");
+  CHECK(e.out == "[] gccl\n[] gccl\n");
 }
 
 TEST_CASE("wrong numbers of spares are reported, and spares on other hosts") {

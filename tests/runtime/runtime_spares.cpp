@@ -88,3 +88,46 @@ TEST_CASE("a program under gccl launch outlives ranks that are killed, with spar
         CHECK_MESSAGE(e.lines().contains(line), e.err << e.out);
     }
 }
+
+// bash, as it closes descriptors of two digits.
+TEST_CASE("a spare may be started by a program that closes all descriptors but the standard streams") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string closes =
+      "for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval \"exec $fd>&-\"; fi; done; exec \"$@\"";
+  const gccl::test::Ended e =
+      gccl::test::Program({"launch", "-n", "3", "--timeout", "120", "--spares", "2", "--", "bash", "-c", closes, "bash",
+                           self, "--no-skip", "--test-case=a rank of the program that is launched below"})
+          .wait();
+  CHECK_MESSAGE(e.code == 0, e.err << e.out);
+  for (const char* line :
+       {"rank 0 of 3: all steps from 0 on", "rank 1 of 3: all steps from 25 on", "rank 2 of 3: all steps from 0 on"})
+    CHECK_MESSAGE(e.lines().contains(line), e.err << e.out);
+}
+
+TEST_CASE("a rank that leaves and joins again" * doctest::skip()) {
+  GCCL_Comm comm = GCCL_COMM_NULL, again = GCCL_COMM_NULL;
+  MUST_SUCCEED(GCCL_Init(&comm, nullptr));
+  int rank = -1;
+  MUST_SUCCEED(GCCL_Comm_rank(comm, &rank));
+  if (rank == 1) {  // still one
+    if (GCCL_Join(&again, nullptr) != GCCL_ERR_INVALID_USAGE) std::_Exit(7);
+    std::printf("twice: %s\n", GCCL_Last_error());
+  }
+  MUST_SUCCEED(GCCL_Finalize());
+  std::fflush(stdout);
+  if (rank == 0) return;
+  (void)GCCL_Join(&again, nullptr);
+  std::printf("joined\n");
+}
+
+TEST_CASE("a rank that joins a second time gets an error, and is ended when nobody is left to admit it") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const gccl::test::Ended e = gccl::test::Program({"launch", "-n", "2", "--timeout", "120", "--", self, "--no-skip",
+                                                   "--test-case=a rank that leaves and joins again"})
+                                  .wait();
+  CHECK_MESSAGE(e.code == 0, e.err << e.out);
+  CHECK_MESSAGE(e.out.find("twice: this process is rank 1 of 2 of the job at tcp://") != e.out.npos, e.err << e.out);
+  CHECK_MESSAGE(e.out.find("\njoined") == e.out.npos, e.err << e.out);
+  CHECK_MESSAGE(e.err.find("rank 1 waits to join (GCCL_Join), and nobody is left to admit it: ending it") != e.err.npos,
+                e.err << e.out);
+}

@@ -191,7 +191,7 @@ GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, G
  * store, the secret and all settings that ranks must have in common are the job's; rank and size in `config` mean nothing.
  * GCCL_Init does the same where GCCL_JOIN is 1 in the environment (`gccl launch --spares`). Errors: GCCL_ERR_TIMEOUT;
  * GCCL_ERR_AUTHENTICATION for another secret; GCCL_ERR_INVALID_USAGE for another version or other settings, with what
- * differs. The job goes on without it. */
+ * differs, and for a rank of that job that has one thread and has not left it. The job goes on without it. */
 GCCL_API GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config);
 /* How many ranks of comm have joined when GCCL_Comm_grow or GCCL_Join made it, the same on all ranks, and which: at most
  * `capacity` of them go to ranks, which may be null when that is 0. None for any other communicator. Local. */
