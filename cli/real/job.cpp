@@ -19,7 +19,6 @@
 #include "cli/launch/port.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
-#include "cli/real/rank_log.hpp"
 #include "cli/real/real.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "sim/fault/effects.hpp"
@@ -185,6 +184,11 @@ void Job::live(Rank r) const {
     write_stderr(fmt::format("{}\n", e.what()));
   }
   _exit(1);
+}
+
+void Job::look_at_ranks() {
+  look_for_ends();
+  for (RankState& s : state_) s.log_limit.keep_the_end(s.log);
 }
 
 // Those that have ended, once all that they had to say is heard: a rank that kills itself says so before.
@@ -358,7 +362,7 @@ void Job::run() {
   const Nanos start_by = started + kStart + real(late.empty() ? 0 : late.rbegin()->second);
   while (!everybody([](const RankState& s) { return s.ready; })) {
     await(now_ns() + 10 * kNsPerMs);
-    look_for_ends();
+    look_at_ranks();
     const bool late = now_ns() > start_by;
     if (violations_.empty() && !late) continue;
     show_logs(late);
@@ -370,7 +374,10 @@ void Job::run() {
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of
   // the detection time, goes round before anything happens.
   const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(ranks()));
-  for (const Nanos heard = now_ns() + round; network_ && now_ns() < heard;) await(heard);
+  for (const Nanos heard = now_ns() + round; network_ && now_ns() < heard;) {
+    await(std::min(heard, now_ns() + 10 * kNsPerMs));
+    look_at_ranks();
+  }
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
     if (begins_before_start(plan_.faults[i])) begin_fault(i, now_ns());
   began_ = now_ns();
@@ -390,7 +397,7 @@ void Job::run() {
                                          : real(last + 4 * computing + 10 * plan_.recovery.detection) + kSlack);
   while (!settled() && now_ns() < limit) {
     await(std::min(limit, now_ns() + 10 * kNsPerMs));
-    look_for_ends();
+    look_at_ranks();
   }
   hangs_ = !settled();
   ended_ = now_ns();
@@ -404,7 +411,7 @@ void Job::run() {
   for (const Nanos until = now_ns() + kGoodbye;
        now_ns() < until && std::any_of(state_.begin(), state_.end(), [](const RankState& s) { return s.pid > 0; });) {
     await(now_ns() + 2 * kNsPerMs);
-    look_for_ends();
+    look_at_ranks();
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/real/moments.hpp"
 #include "cli/real/network.hpp"
+#include "cli/real/rank_log.hpp"
 #include "sim/fault/verdict.hpp"
 #include "sim/protocol/cluster_wires.hpp"
 #include "sim/scenario/plan/campaign.hpp"
@@ -33,7 +34,8 @@ struct RankState {
   Nanos resumed = -1;                  // began to work in its epoch
   std::string text;                    // why it is broken
   Fd log;                              // what it writes to standard error
-  bool amiss = false;                  // it ended, or went on, as no rank should
+  LogLimit log_limit;
+  bool amiss = false;  // it ended, or went on, as no rank should
 };
 
 class Job {
@@ -68,6 +70,7 @@ class Job {
   void heed(const Report& report);
   void heed_links(const Report& report);
   void heed_all();
+  void look_at_ranks();
   void look_for_ends();
   void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
   bool settled() const;

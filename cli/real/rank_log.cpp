@@ -20,6 +20,17 @@ Fd rank_log() {
   return log;
 }
 
+// A hole, as ranks go on writing at the end of what they know as one file.
+void LogLimit::keep_the_end(const Fd& log) {
+  struct stat about {};
+  if (!log || fstat(log.get(), &about) != 0) return;
+  const auto size = std::size_t(about.st_size);
+  if (size < dropped_ + 2 * kLogKept) return;
+  const std::size_t until = (size - kLogKept) / kLogKept * kLogKept;
+  if (fallocate(log.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(dropped_), off_t(until - dropped_)) == 0)
+    dropped_ = until;
+}
+
 std::string last_words(const Fd& log, const std::string& before, std::size_t bytes_max) {
   struct stat about {};
   if (!log || fstat(log.get(), &about) != 0) return {};

@@ -7,7 +7,6 @@
 
 #include "cli/output.hpp"
 #include "cli/real/job.hpp"
-#include "cli/real/rank_log.hpp"
 
 namespace gccl::real {
 namespace {

@@ -95,6 +95,35 @@ for looks in '' ', "link_slow": 4'; do
     fail "more than the end of a log is shown: $(tail -n 20 "$work/said")"
 done
 
+# A rank that writes for ever does not take all memory: 256 MB are written while the coordinator, which keeps their end,
+# looks after the ranks. A block has 512 bytes.
+GCCL_REAL_RANKS_TEST=$$ "$gccl" run "$work/ended.json" --engine real --quiet >"$work/out" 2>"$work/said" &
+job=$!
+await_ranks
+rank=$(pgrep -P "$(pgrep -P $job)" | head -n 1)
+for _ in $(seq 16); do
+  seq 2000000 2097152 | head -c 16000000 >"$work/much" && for _ in $(seq 20); do cat "$work/much"; done >>"/proc/$rank/fd/2"
+done
+echo "gccl error: these are its last words" >>"/proc/$rank/fd/2"
+kept() { stat -L -c '%s %b' "/proc/$rank/fd/2"; }
+for _ in $(seq 100); do
+  read -r bytes blocks < <(kept)
+  [ "$blocks" -lt 4096 ] && break
+  sleep 0.02
+done
+if [ "$bytes" -lt 200000000 ] || [ "$blocks" -ge 4096 ]; then fail "a log of $bytes bytes takes $blocks blocks of 512 bytes"; fi
+kill -ABRT "$rank"
+wait $job && fail "a rank that ends by itself: exit code 0, $(cat "$work/out")"
+grep -qx 'rank [0-3]: gccl error: these are its last words' "$work/said" || fail "its last words are lost: $(tail -n 20 "$work/said")"
+
+# Real ranks look at all of their links, also where their cards are on one node, which simulated ones do not.
+scenario one_node "$(run allreduce '' "$lived, \"slow_links\": [[0, 1]]" 'shrink", "link_slow": 4, "wire": "connections')"
+refused "found ranks 0 and 1 of one node, where no links are looked at; expected ranks of two" "$work/one_node.json"
+code=0; "$gccl" run "$work/one_node.json" --engine real >"$work/out" 2>&1 || code=$?
+if [ $code != 1 ] || ! grep -q 'slow links are \[\[0,1\]\]; found none for' "$work/out"; then
+  fail "slow links of one node on real ranks: exit code $code, $(cat "$work/out")"
+fi
+
 # Interrupted, and killed: no process, no segment.
 scenario long "$(run allreduce "$crash" "$lived" shrink ', "compute_us": "10s"')"
 segments=$(ls /dev/shm)
