@@ -18,8 +18,8 @@ namespace runtime_circles {
 constexpr double kSoon = 30;  // a hang is for ever; an idle machine needs some 0.7 s
 
 TEST_CASE("one rank agrees on who has failed, the others are elsewhere") {
-  enum { finalize, finalize_copy, released, another, another_agrees };
-  for (const int others : {finalize, finalize_copy, released, another, another_agrees})
+  enum { finalize, finalize_copy, released, another, another_agrees, receive, receive_another };
+  for (const int others : {finalize, finalize_copy, released, another, another_agrees, receive, receive_another})
     for (const Job& job : transports(3))
       check(job, [others](int rank) {
         const GCCL_Comm world = begin(), a = others == finalize ? world : copy_of(world), b = copy_of(world);
@@ -31,12 +31,14 @@ TEST_CASE("one rank agrees on who has failed, the others are elsewhere") {
           result = GCCL_Comm_agree(a, &flags);
         else if (others == another)
           result = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, b);
+        else if (others == receive || others == receive_another)
+          result = GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, others == receive ? a : b);
         else if (others == another_agrees)
           result = GCCL_Comm_agree(b, &flags);
         else if (others == released)
           for (GCCL_Comm c : {a, b}) RANK_SUCCESS(GCCL_Comm_release(&c));
         // Where the others make another call, rank 1 hears of them again when they end.
-        const bool late = rank == 1 && others == another;
+        const bool late = rank == 1 && (others == another || others == receive_another);
         if (result && !late) {
           expect(result, GCCL_ERR_MISMATCH, "case " + std::to_string(others));
           expect_text("no rank has failed", "call");

@@ -25,14 +25,16 @@ namespace {
 // Most waits that stall end by themselves: a probe is sent later, and then less and less often.
 constexpr std::int64_t kSeekNs = 200'000'000, kSeekPauseNs = 1'000'000'000, kSeekPauseNsMax = 8 * kSeekPauseNs;
 constexpr std::int64_t kPassOnNs = 300'000'000;  // between two of one origin's
+constexpr std::size_t kOutboxMax = 256;
 
 }  // namespace
 
-// 0: none. Numbers of waits are each communicator's own.
+// 0: none. Numbers of waits are each communicator's own, and agreements have theirs.
 std::uint64_t Watch::wait_of(const Record& record) {
   const Waiting& w = record.waiting_;
-  const bool counts = w.blocked && (w.in == In::collective || w.in == In::recv || w.in == In::send);
-  return counts ? splitmix::mix(record.id_ + w.number * splitmix::kGolden) | 1 : 0;
+  if (!w.blocked || w.in == In::nothing) return 0;
+  const std::uint64_t number = w.agrees() ? std::uint64_t(1) << 32 | begun(record) : w.number;
+  return splitmix::mix(record.id_ + number * splitmix::kGolden) | 1;
 }
 
 // The collective that is waited for cannot end here before that rank has begun it, whatever its algorithm: the result
@@ -58,6 +60,8 @@ bool Watch::waits_in_vain(const Record& record, const Peer& peer) {
   if (!w.blocked || !peer.state || peer.rank == record.rank_) return false;
   const Note& n = *peer.state;
   if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
+  // All that have not failed come to an agreement, and this rank knows of nobody that has.
+  if (w.agrees()) return std::int32_t(begun(record) - n.agreements) > 0;
   if (w.in == In::recv) return peer.rank == w.peer && std::int32_t(w.message - n.sent) > 0;
   return w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0 &&
          ((w.receives && w.peer == peer.rank) || depends_on(record, peer.rank));
@@ -88,11 +92,13 @@ bool Watch::pass_on(const Record& record, const Probe& probe) {
   if (peers.empty() || !alone()) return false;
   Probe next = probe;
   next.communicator = record.id_;
+  next.agrees |= record.waiting_.agrees();
   if (next.ranks < Probe::kNamed) next.by[next.ranks] = rank_;
   ++next.ranks;
   for (const Peer* p : peers) {
     next.wait = p->state->wait;
-    send(record.world_rank_[p->rank], next);
+    const Rank world = record.world_rank_[p->rank];
+    if (link_to(world).outbox.size() < kOutboxMax) send(world, next);  // else it has been stopped since
   }
   return true;
 }
@@ -102,8 +108,9 @@ void Watch::heard(const Probe& probe) {
       std::ranges::find_if(records_, [&](const auto& r) { return probe.wait != 0 && wait_of(*r) == probe.wait; });
   if (record == records_.end()) return;
   if (probe.origin == rank_) {
-    if (probe.origins_wait == probe.wait && probe.ranks >= 2 && alone())
-      differs(**record, circle_text(**record, probe));
+    if (probe.origins_wait != probe.wait || probe.ranks < 2 || !alone()) return;
+    differs(**record, circle_text(**record, probe));
+    (*record)->agreement_differs_ |= probe.agrees;
     return;
   }
   if (passed_on_in_ != probe.wait) {
@@ -120,8 +127,9 @@ void Watch::heard(const Probe& probe) {
 std::string Watch::circle_text(const Record& record, const Probe& probe) {
   const auto ranks = Rank(record.world_rank_.size());
   const Waiting& w = record.waiting_;
-  std::string text = w.in == In::recv ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
-                                      : text_of_signature(w.signature, {w.sequence, ranks});
+  std::string text = w.agrees()         ? agreement_text(w.in)
+                     : w.in == In::recv ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
+                                        : text_of_signature(w.signature, {w.sequence, ranks});
   const auto next = std::ranges::find_if(record.peers_, [&](const Peer& p) {
     return record.world_rank_[p.rank] == probe.by[1] && waits_in_vain(record, p);
   });
@@ -129,11 +137,13 @@ std::string Watch::circle_text(const Record& record, const Probe& probe) {
     const Note& n = *next->state;
     const std::string who = rank_text(next->rank, record.world_rank_);
     if (n.in == In::elsewhere) {
-      text += fmt::format(": {} waits in {} for world rank {}", who, elsewhere_text(n), n.peer);
+      text += fmt::format(": {} waits in {}{}", who, elsewhere_text(n), awaited_text(n, " for"));
       if (probe.ranks == 2 && w.in == In::collective && n.flags & kCollective)
         return text + ": the calls on the two are in crossed order";
     } else if (n.in == In::collective) {
       text += fmt::format(": {} calls {}", who, text_of_signature(n.signature, {n.sequence, ranks}));
+    } else if (agrees(n.in)) {
+      text += fmt::format(": {} calls {}", who, agreement_text(n.in));
     } else {
       text += fmt::format(": {} calls {} {}", who, n.in == In::recv ? "recv from" : "send to",
                           rank_text(n.peer, record.world_rank_));
@@ -143,8 +153,9 @@ std::string Watch::circle_text(const Record& record, const Probe& probe) {
   for (Rank i = 0; i < probe.ranks && i < Probe::kNamed; ++i)
     all += fmt::format("{}{}", i == 0 ? "" : i + 1 == probe.ranks ? " and " : ", ", probe.by[i]);
   if (probe.ranks > Probe::kNamed) all += fmt::format(" and {} more", probe.ranks - Probe::kNamed);
-  return text + (probe.ranks > 2 ? fmt::format(": world ranks {} wait for each other in a circle", all)
-                                 : ": they wait for each other");
+  text += probe.ranks > 2 ? fmt::format(": world ranks {} wait for each other in a circle", all)
+                          : ": they wait for each other";
+  return probe.agrees ? text + ", and no rank has failed" : text;
 }
 
 }  // namespace gccl

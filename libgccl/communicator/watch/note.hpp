@@ -46,6 +46,7 @@ struct Watch::Probe {
   std::uint64_t origins_wait = 0;  // of the rank that has sent the first one
   Rank origin = 0, ranks = 0;      // in the world; so many have passed it on
   Rank by[kNamed] = {};            // the first of them
+  bool agrees = false;             // one of them agrees on who has failed
 };
 
 // One message; short, so that any transport sends it without waiting for its reader.

@@ -39,6 +39,11 @@ std::string Watch::elsewhere_text(const Note& n) {
   return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
 }
 
+// All come to an agreement.
+std::string Watch::awaited_text(const Note& n, const char* before) {
+  return agrees(n.there) ? "" : fmt::format("{} world rank {}", before, n.peer);
+}
+
 const char* Watch::agreement_text(In in) {
   return in == In::agree ? "GCCL_Comm_agree" : in == In::shrink ? "GCCL_Comm_shrink" : "GCCL_Comm_grow";
 }
@@ -424,7 +429,7 @@ std::string Watch::report(Record& record, std::int64_t now_ns) {
         in = fmt::format("is in a {} {}", n.in == In::send ? "send to" : "recv from",
                          rank_text(n.peer, record.world_rank_));
         break;
-      case In::elsewhere: in = fmt::format("is in {} and waits for world rank {}", elsewhere_text(n), n.peer); break;
+      case In::elsewhere: in = fmt::format("is in {}{}", elsewhere_text(n), awaited_text(n, " and waits for")); break;
       case In::finalize: in = "is in Finalize"; break;
       case In::agree:
       case In::shrink:

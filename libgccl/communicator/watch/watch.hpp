@@ -151,6 +151,7 @@ class Watch {
  private:
   struct Link;
   static std::string elsewhere_text(const Note& note);
+  static std::string awaited_text(const Note& elsewhere, const char* before);
   static const char* agreement_text(In in);
   static Peer& peer_of(Record& record, Rank rank);
   Link& link_to(Rank world);
