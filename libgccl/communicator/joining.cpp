@@ -76,6 +76,10 @@ Status join_world(const GCCL_Config* config, std::unique_ptr<CommunicatorCore>* 
   if (Status s = read_joining(config, &mine.bootstrap, &wish); !s.ok()) return s;
   if (Status s = read_environment(&mine); !s.ok()) return s;
   if (Status s = no_rank_yet(mine); !s.ok()) return s;
+  if (const std::unique_ptr<Recovery> ears = Recovery::open(mine.bootstrap); !ears->usable().ok())
+    return Status::error(
+        fmt::format("a process that joins must be able to receive datagrams: {}", ears->usable().text()),
+        GCCL_ERR_NOT_SUPPORTED);
   JoinPlace place;
   if (Status s = JoinPlace::parse(mine.bootstrap.store, mine.bootstrap.secret, mine.bootstrap.address, &place); !s.ok())
     return s;

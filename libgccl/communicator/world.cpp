@@ -87,8 +87,11 @@ Status make_world(const std::shared_ptr<World>& world, const std::vector<Introdu
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);
   world->recovery->meet(bootstrap.rank, std::move(contacts), members.id, bootstrap.secret);
-  if (const Status& s = world->recovery->usable(); world->policy != GCCL_FAIL && !s.ok())
-    return Status::error(fmt::format("GCCL_ON_FAILURE is {}: {}", policy_name(world->policy), s.text()), s.code());
+  // Those that join hear by datagrams that they are members.
+  if (const Status& s = world->recovery->usable(); (world->policy != GCCL_FAIL || world->grown) && !s.ok())
+    return Status::error(
+        world->grown ? s.text() : fmt::format("GCCL_ON_FAILURE is {}: {}", policy_name(world->policy), s.text()),
+        s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[bootstrap.rank]);
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(process_environment(), "GCCL_OVERSUBSCRIBED");
   world->watch = std::make_unique<Watch>(bootstrap.rank);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -420,4 +421,59 @@ TEST_CASE("an abort ends the wait for processes") {
       if (other.joinable()) other.join();
       GCCL_Finalize();
     });
+}
+
+TEST_CASE("a process that can receive no datagrams does not join, and says why") {
+  Grown g({.size = 2, .backends = "shm", .environment = {{"GCCL_SECRET", "theirs"}}}, 1);
+  check(g.job, [&](int process) {
+    GCCL_Comm comm = GCCL_COMM_NULL, made = GCCL_COMM_NULL;
+    if (process == 1) {
+      ::setenv("GCCL_ADDRESS", "192.0.2.1", 1);  // of no machine
+      expect(GCCL_Join(&comm, nullptr), GCCL_ERR_NOT_SUPPORTED, "join");
+      expect_text("192.0.2.1", "join");
+      expect_text("datagrams", "join");
+      return;
+    }
+    comm = grown::begin_of(1);
+    RANK_SUCCESS(GCCL_Comm_grow(comm, 1, 1000, &made));
+    RANK_CHECK(size_of(made) == 1);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// With so many descriptors more than it has: the new communicator lacks one thing after the other.
+TEST_CASE("a member that is short of descriptors while a communicator grows gets an error, as all do") {
+  for (const char* backends : {"shm", "tcp"})
+    for (int more = 0; more < 14; ++more) {
+      Grown g({.size = 3, .backends = backends}, 2);
+      g.job.environment["GCCL_JOIN_TIMEOUT_MS"] = "2000";
+      g.job.environment["GCCL_LOG"] = "0";
+      CAPTURE(more);
+      check(g.job, [&](int process) {
+        GCCL_Comm comm = GCCL_COMM_NULL, made = GCCL_COMM_NULL;
+        GCCL_Result result = GCCL_SUCCESS;
+        if (g.joins(process)) {
+          result = GCCL_Join(&made, nullptr);
+        } else {
+          comm = grown::begin_of(2);
+          RANK_SUCCESS(GCCL_Barrier(comm));
+          if (process == 1) {
+            rlimit limit;
+            RANK_CHECK(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+            const int next = ::dup(0);
+            ::close(next);
+            limit.rlim_cur = rlim_t(next + more);
+            RANK_CHECK(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+          }
+          result = GCCL_Comm_grow(comm, 1, 5000, &made);
+        }
+        if (result == GCCL_SUCCESS) {
+          std::int32_t mine = 1, sum = 0;
+          result = GCCL_Allreduce(&mine, &sum, 1, GCCL_INT32, GCCL_SUM, made);
+          if (result == GCCL_SUCCESS) RANK_CHECK(sum == size_of(made));
+        }
+        if (result != GCCL_SUCCESS) RANK_CHECK(!std::string(GCCL_Last_error()).empty());
+        GCCL_Finalize();
+      });
+    }
 }

@@ -146,10 +146,19 @@ class Recovery::Growing : public Making {
     if (admission_) admission_->dismiss();
     admission_.reset();
   }
+  // Where ranks that have failed were to be replaced.
+  bool makes_do(const Status& why) override {
+    if (growth_.policy == GCCL_FAIL || std::exchange(alone_, true)) return false;
+    log_line(kLogWarnings,
+             fmt::format("{}: nobody takes the places of ranks that have failed",
+                         why.ok() ? "another rank could not be connected to those that join" : why.text()));
+    return true;
+  }
 
  private:
   class Together;
   Rank most(const std::vector<Rank>& left) const {
+    if (alone_) return 0;
     if (growth_.policy == GCCL_FAIL) return growth_.most;
     return growth_.size - std::min<Rank>(growth_.size, Rank(left.size()));
   }
@@ -165,6 +174,7 @@ class Recovery::Growing : public Making {
   std::int64_t wait_ms_;                  // for processes, from then on
   Rank leader_ = 0;                       // who admits, in the group
   std::unique_ptr<Admission> admission_;  // there
+  bool alone_ = false;                    // nobody is admitted any more
 };
 
 // Exchanges among members and those that join, in the order of the new ranks.

@@ -158,7 +158,7 @@ Status Recovery::remake(CommunicatorCore& parent, Making& making, std::int64_t u
     made.reset();
     making.none_has();
     lock.lock();
-    if (d.failed.empty() && (d.flags & kNotAgain))
+    if (d.failed.empty() && (d.flags & kNotAgain) && !making.makes_do(s))
       return s.ok() ? Status::error("another rank could not be connected", GCCL_ERR_REMOTE) : std::move(s);
   }
 }

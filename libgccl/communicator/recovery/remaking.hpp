@@ -49,6 +49,11 @@ class Recovery::Making {
   // All members have `made`, or none. Without the lock.
   virtual void all_have(CommunicatorCore& made, std::uint64_t flags) { (void)made, (void)flags; }
   virtual void none_has() {}
+  // After that, on all members alike: nobody has failed, and no try will go better. True: without others it may, once.
+  virtual bool makes_do(const Status& why) {
+    (void)why;
+    return false;
+  }
 };
 
 }  // namespace gccl
