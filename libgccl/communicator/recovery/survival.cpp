@@ -18,6 +18,9 @@ namespace {
 
 // So long the others wait for a process that is started again.
 constexpr std::int64_t kRejoinWaitMs = 30000;
+// After so many recoveries in a row that found all ranks alive, and behind which no call ended well, another one helps
+// no more: a rank may have no descriptors left for its connections.
+constexpr int kVainMost = 3;
 
 // Its result does not depend on which numbers ranks have, nor on how many there are.
 bool repeatable(const Descriptor& what) {
@@ -126,19 +129,36 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
       thrown = std::current_exception();
     }
     bool by_all = completed || !needs_confirmation(what);
-    if (Status t = mend(call, &by_all); !t.ok()) {
+    if (Status t = vain_ < kVainMost ? mend(call, &by_all) : end_in_vain(std::move(s)); !t.ok()) {
       kept_.restore();
       if (thrown) std::rethrow_exception(thrown);
       return in_context(c_.members(), what, std::move(t));
     }
     if (thrown) std::rethrow_exception(thrown);
-    if (by_all) return {};
+    if (by_all) {
+      vain_ = 0;
+      return {};
+    }
     kept_.restore();
     if (!again) return hand_back(what);
     c_.count(&Metrics::repeated);
     s = complete(first.without_lengths(), key, &completed);
   }
-  if (!s.ok()) notice();
+  if (s.ok())
+    vain_ = 0;
+  else
+    notice();
+  return s;
+}
+
+// The others count the same, or hear it.
+Status Survival::end_in_vain(Status why) {
+  Status s =
+      Status::error(fmt::format("{} recoveries in a row found all ranks alive, and each time connections between "
+                                "them failed again; last: {}",
+                                vain_, why.text()),
+                    GCCL_ERR_SYSTEM);
+  c_.world().recovery->end_calls(c_.members(), s);
   return s;
 }
 
@@ -253,6 +273,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
       joined ? fmt::format("{} joined: {}", made->world().joined.size(), made->size())
              : fmt::format("{} of {}", made->size(), before.size()),
       made->rank());
+  vain_ = gone.empty() && !joined ? vain_ + 1 : 0;
   c_.adopt(*made, gone.size());
   made.reset();
   if (joined) c_.team().world->shrinker = &c_;

@@ -101,6 +101,7 @@ class Survival {
   Status hand_back(const Descriptor& what);
   std::vector<Rank> known_failed();
   Status mend(std::uint32_t call, bool* completed);
+  Status end_in_vain(Status why);
   Status remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made);
   std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call) const;
   void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
@@ -114,6 +115,7 @@ class Survival {
   std::optional<std::uint32_t> renumbered_in_;
   bool notifying_ = false;   // the function is running
   std::uint32_t calls_ = 0;  // blocking collectives, the same on all ranks
+  int vain_ = 0;             // recoveries since the last call that ended well which lost nobody
   KeptInput kept_;
   std::string change_;  // which ranks were lost last, in words
   GCCL_Failure_function function_ = nullptr;
