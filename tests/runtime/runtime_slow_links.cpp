@@ -262,8 +262,9 @@ TEST_CASE("calls that differ are named, also where a report comes before one of 
       GCCL_Result result = GCCL_SUCCESS;
       std::string here = "allreduce #1 of 5000000 x f32, sum", there = here;
       if (differs == root) {
-        here = "broadcast #1 of 5000000 x f32, root 0", there = "broadcast #1 of 8 x f32, root 1";
-        result = GCCL_Broadcast(x.data(), rank == 0 ? n : 8, GCCL_FLOAT32, rank, world);
+        // Each waits for the other: a root could be through before anything is known.
+        here = "broadcast #1 of 5000000 x f32, root 1", there = "broadcast #1 of 8 x f32, root 0";
+        result = GCCL_Broadcast(x.data(), rank == 0 ? n : 8, GCCL_FLOAT32, 1 - rank, world);
       } else if (rank == 0 || differs == count) {
         there = "allreduce #1 of 8 x f32, sum";
         result = GCCL_Allreduce(GCCL_IN_PLACE, x.data(), rank == 0 ? n : 8, GCCL_FLOAT32, GCCL_SUM, world);

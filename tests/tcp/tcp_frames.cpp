@@ -130,7 +130,9 @@ TEST_CASE("any signature that a peer may send has a text") {
       CHECK(text.size() > 3);
       CHECK(text.size() < 120);
     }
-  CHECK(text_of_signature(std::uint64_t(13) << 60, {.sequence = 0, .ranks = 4}).starts_with("unknown "));
+  // A report before a call of no kind.
+  CHECK(text_of_signature(std::uint64_t(13) << 60 | std::uint64_t(13) << 45, {.sequence = 0, .ranks = 4})
+            .starts_with("unknown "));
 }
 
 TEST_CASE("an abort must say why, and whom it concerns") {
