@@ -1,5 +1,6 @@
 // Closed forms of channels that begin a chunk each at once, against the flow engine, on shipped clusters.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
@@ -30,9 +31,9 @@ struct Machine {
   }
 
   // Predicted by simulated.
-  double ratio(const Algorithm& a, Count count, Count channels) const {
+  double ratio(const Algorithm& a, Count count, Count channels, Count chunks_each = 1) const {
     const Call call{.kind = a.kind, .count = count};
-    const Slicing s{channels, channels, by.tuning.window};
+    const Slicing s{channels * chunks_each, channels, by.tuning.window};
     Workload w;
     w.cluster = cluster.get();
     w.cards = cards;
@@ -76,4 +77,63 @@ TEST_CASE("binomial trees and PAT of channels with a chunk each are predicted as
     // Blocks that go one by one keep the ports busy from the first to the last.
     hold(Collective::allgather, "pat", (Count(1) << 26) / ranks, 0.025);
   }
+}
+
+// The mean of how far off predictions are, and the most. Cards are wired in pairs (polaris, alps), by a switch (dgx),
+// share one NIC a node (ethernet-cpu) or are a torus (tpu).
+TEST_CASE("rounds of several channels are predicted as the flow engine has them, on one chunk each and on more") {
+  struct Limit {
+    double mean, worst;
+  };
+  struct Rounds {
+    Collective kind;
+    const char* algorithm;
+    Limit one, more;
+  };
+  for (const Rounds& r : {Rounds{Collective::allreduce, "rabenseifner", {0.05, 0.17}, {0.085, 0.3}},
+                          {Collective::reduce, "rabenseifner", {0.035, 0.4}, {0.06, 0.25}},
+                          {Collective::allreduce, "swing", {0.08, 0.18}, {0.07, 0.22}},
+                          {Collective::reduce_scatter, "recursive_halving", {0.035, 0.12}, {0.05, 0.24}}}) {
+    const Algorithm& a = *find_algorithm(r.kind, r.algorithm);
+    for (const Count chunks_each : {1u, 2u, 8u}) {
+      double sum = 0, worst = 0;
+      int points = 0;
+      std::string where;
+      for (const auto& [name, ranks] : {std::pair("ethernet-cpu", 32u),
+                                        {"polaris", 8u},
+                                        {"polaris", 12u},
+                                        {"dgx-h100-superpod-2048", 64u},
+                                        {"alps-gh200-2048", 24u},
+                                        {"tpu-v4-4096", 64u}}) {
+        const Machine machine(name, ranks);
+        for (const Count count : {Count(1) << 18, Count(1) << 21})
+          for (const Count channels : {2u, 4u, 16u}) {
+            const double off =
+                std::abs(machine.ratio(a, counts_blocks(r.kind) ? count / ranks : count, channels, chunks_each) - 1);
+            sum += off, ++points;
+            if (off <= worst) continue;
+            worst = off;
+            where = fmt::format("{} ranks of {}, {} elements in {} channels", ranks, name, count, channels);
+          }
+      }
+      INFO(gccl::name(r.kind), " ", r.algorithm, ", ", chunks_each, " chunks a channel: most for ", where);
+      const Limit& limit = chunks_each == 1 ? r.one : r.more;
+      CHECK(sum / points <= limit.mean);
+      CHECK(worst <= limit.worst);
+    }
+  }
+}
+
+TEST_CASE("neighbours on a torus exchange on both sides at once in several channels, and in turns in one") {
+  const Machine machine("tpu-v4-4096", 64);
+  const Algorithm& a = *find_algorithm(Collective::allgather, "neighbor_exchange");
+  const auto near = [&](Count count, Count channels, Count chunks_each, double limit) {
+    const double ratio = machine.ratio(a, count / 64, channels, chunks_each);
+    INFO(count, " elements in ", channels, " channels of ", chunks_each, " chunks: ", ratio);
+    CHECK(std::abs(ratio - 1) <= limit);
+  };
+  near(1 << 24, 1, 1, 0.02);
+  for (const Count channels : {2u, 4u, 8u, 16u}) near(1 << 24, channels, 1, 0.03);
+  // Slices of blocks are messages: they are most of what short calls take.
+  for (const Count channels : {4u, 8u, 16u}) near(1 << 17, channels, 2, 0.05);
 }
