@@ -321,26 +321,49 @@ std::vector<Hop> survivors_of(const Part& cluster, const Groups& groups) {
   return hops;
 }
 
-LinkLoads::Halving halving_of(const Part& cluster, const Groups& groups) {
-  Messages near(cluster), far(cluster), gathered(cluster);
-  for (const auto& g : groups) {
-    const Rank n = Rank(g.size());
-    const Numbering by_near = Numbering::near_first({.size = n});
-    const auto share = [n](Rank parts) { return double(parts) / double(n); };
-    for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
-      const auto [distance, parts] = halving_span(n, k);
-      for (Rank i = 0; i < n; ++i) {
-        const Rank to = std::has_single_bit(n) ? i ^ distance : Rank((Count(i) + distance) % n);
-        far.add(g[i], g[to], share(parts));
-        near.add(g[by_near[i]], g[by_near[to]], share(parts));
-        gathered.add_last_of(near, g[by_near[i]], g[by_near[to]], share(parts));
+// Of recursive halving, by the parts that each message has, and of the gather of them.
+class HalvedParts {
+ public:
+  HalvedParts(const Part& cluster, const Groups& groups, bool near_first) : messages_(cluster) {
+    for (const auto& g : groups) {
+      const Rank n = Rank(g.size());
+      const Numbering by = near_first ? Numbering::near_first({.size = n}) : Numbering::from({.size = n});
+      for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
+        const auto [distance, parts] = halving_span(n, k);
+        for (Rank i = 0; i < n; ++i)
+          add(g, by, i, std::has_single_bit(n) ? i ^ distance : Rank((Count(i) + distance) % n), parts);
       }
     }
-    for (Rank d = 1; d < n; d *= 2)
-      for (Rank i = 0; i + d < n; i += 2 * d)
-        gathered.add(g[by_near[i + d]], g[by_near[i]], share(std::min(d, n - i - d)));
   }
-  return {near.busiest_ns(), far.busiest_ns(), gathered.busiest_ns()};
+  void gather(const Groups& groups) {
+    for (const auto& g : groups) {
+      const Rank n = Rank(g.size());
+      const Numbering by = Numbering::near_first({.size = n});
+      for (Rank d = 1; d < n; d *= 2)
+        for (Rank i = 0; i + d < n; i += 2 * d) add(g, by, i + d, i, std::min(d, n - i - d));
+    }
+  }
+  double busiest_ns() const { return messages_.busiest_ns(); }
+
+ private:
+  void add(const std::vector<Card>& g, const Numbering& by, Rank from, Rank to, Rank parts) {
+    messages_.add(g[by[from]], g[by[to]], double(parts) / double(g.size()));
+  }
+  Messages messages_;
+};
+
+double near_halving_of(const Part& cluster, const Groups& groups) {
+  return HalvedParts(cluster, groups, true).busiest_ns();
+}
+
+double far_halving_of(const Part& cluster, const Groups& groups) {
+  return HalvedParts(cluster, groups, false).busiest_ns();
+}
+
+double gathered_halving_of(const Part& cluster, const Groups& groups) {
+  HalvedParts parts(cluster, groups, true);
+  parts.gather(groups);
+  return parts.busiest_ns();
 }
 
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
@@ -477,7 +500,9 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .neighbors_ns_per_byte = by(neighbors_of),
           .next = by(next_of),
           .fans = by(fans_of),
-          .halving = by(halving_of),
+          .near_halving_ns_per_byte = by(near_halving_of),
+          .far_halving_ns_per_byte = by(far_halving_of),
+          .gathered_halving_ns_per_byte = by(gathered_halving_of),
           .ring_in_way = by(ring_in_way),
           .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); })};
 }

@@ -111,10 +111,7 @@ struct LinkLoads {
   // The busiest link's share of a byte of each member's vector in recursive halving's reduce-scatter (halving.hpp),
   // where the nearest exchange the largest halves or the smallest; and with the binomial gather to member 0 after the
   // first.
-  struct Halving {
-    double near_first_ns_per_byte = 0, far_first_ns_per_byte = 0, gathered_ns_per_byte = 0;
-  };
-  OnDemand<Halving> halving;
+  OnDemand<double> near_halving_ns_per_byte, far_halving_ns_per_byte, gathered_halving_ns_per_byte;
   OnDemand<bool> ring_in_way;  // what member 0 scatters leaves its node the way of a ring's messages
   struct Pairs {               // each member sends to every other one, in turns (turns.hpp)
     Hop mean;                  // the mean message of the member with the slowest ones

@@ -86,8 +86,15 @@ class Paths {
   }
   // The busiest link's share of a byte of each vector, on the way there.
   double swing_ns_per_byte() const { return traffic_->swing ? traffic_->swing->ns_per_byte : 0; }
-  // Of recursive halving; null where routes are not known.
-  const LinkLoads::Halving* halving() const { return traffic_->known() ? &*traffic_->halving : nullptr; }
+  // The same of recursive halving, and of that by which the nearest exchange most with a gather behind it. 0 where
+  // routes are not known.
+  double halving_ns_per_byte(bool near_first) const {
+    if (!traffic_->known()) return 0;
+    return near_first ? *traffic_->near_halving_ns_per_byte : *traffic_->far_halving_ns_per_byte;
+  }
+  double gathered_halving_ns_per_byte() const {
+    return traffic_->known() ? *traffic_->gathered_halving_ns_per_byte : 0;
+  }
   // Whether what member 0 scatters leaves its node the way of a ring's messages.
   bool ring_in_way() const { return traffic_->known() && *traffic_->ring_in_way; }
   // `steps` steps of a ring of n members; see CostModel::ring.

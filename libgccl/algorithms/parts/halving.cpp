@@ -103,9 +103,7 @@ namespace {
 
 // What the busiest link carries in so many phases, which send alike.
 Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const Paths& p) {
-  const LinkLoads::Halving* h = p.halving();
-  if (!h) return 0;
-  return phases * p.channels() * n * part_bytes * (near_first ? h->near_first_ns_per_byte : h->far_first_ns_per_byte);
+  return phases * p.channels() * n * part_bytes * p.halving_ns_per_byte(near_first);
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ Schedule gather_parts(Numbering g, Region x) {
 }
 
 Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
-  const LinkLoads::Halving* loads = p.halving();
-  const Cost busiest = loads ? p.channels() * bytes * loads->gathered_ns_per_byte : 0;
+  const Cost busiest = p.channels() * bytes * p.gathered_halving_ns_per_byte();
   if (p.model().links_alone) return busiest;
   const Rounds scattered = halving_rounds(n, bytes / n, true, p);
   Cost total = scattered.end();
