@@ -130,3 +130,20 @@ TEST_CASE("a lookup, a plan by a table and a plan by a model whose loads are wor
   CHECK_FALSE(asked);
   CHECK(plans > 100);
 }
+
+// Neighbours' all-gather sends each chunk of a block by itself: a rank handles n - 1 of them for each.
+TEST_CASE("a prediction is not below what handling the messages of all chunks takes") {
+  for (const Rank ranks : {2u, 4u, 6u}) {
+    const Machine machine("ethernet-cpu", ranks);
+    const CostModel& m = machine.by.models[0];
+    const Algorithm* const a = find_algorithm(Collective::allgather, "neighbor_exchange");
+    REQUIRE(a);
+    REQUIRE(m.overhead_ns > 0);
+    const Call call{.kind = Collective::allgather, .count = (Count(256) << 10) / 4 / ranks};
+    for (const Count lanes : {8u, 32u}) {
+      CAPTURE(ranks);
+      CAPTURE(lanes);
+      CHECK(predicted(*a, call, machine.layout.view(0), m, {32, lanes, 8}, {}) >= 32 * (ranks - 1) * m.overhead_ns);
+    }
+  }
+}

@@ -61,9 +61,9 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
                        : one + (channels - 1) * (one - latency);
 }
 
-// All but the first step's.
+// Of each chunk, as many messages as there are blocks to receive.
 Cost neighbor_exchange_slices(const View& v, const CostModel& m) {
-  return std::max(0.0, double(v.all.size) - 2) * m.exchange_gap_ns();
+  return (double(v.all.size) - 1) * m.exchange_gap_ns();
 }
 
 }  // namespace
