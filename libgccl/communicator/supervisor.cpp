@@ -106,6 +106,7 @@ void Supervisor::watch_stall() {
                    .sequence = op->work.what.sequence,
                    .peer = team_.rank(),
                    .blocked = wait != nullptr,
+                   .limited = limit_ms >= 0,
                    .number = waits_,
                    .message = op->message};
   w.in = !op->work.what.point_to_point()   ? Watch::In::collective
@@ -134,7 +135,11 @@ Status Supervisor::agrees(Watch::In in) {
     return why.code() == GCCL_ERR_ABORTED ? why.copy_or_code() : Status();
   }
   Status s = watch.check(*team_.record,
-                         {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true},
+                         {.in = in,
+                          .sequence = team_.record->history.last(),
+                          .peer = team_.rank(),
+                          .blocked = true,
+                          .limited = timeout_ms() >= 0},
                          now_ns());
   return watch.agreement_differs(*team_.record) ? std::move(s) : Status();
 }

@@ -11,6 +11,10 @@
 //
 // A probe that comes back to the wait that it began in shows that this one ends after itself: never. Waits may be on
 // different communicators; a probe travels on one that both ranks of its edge are in.
+//
+// A wait with a time limit may end by that. Where all wait in calls on one communicator it is of no use then, to
+// nobody, so that the circle may as well end at once. Elsewhere the rank may go on, and make the call for which another
+// waits.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -91,7 +95,9 @@ bool Watch::pass_on(const Record& record, const Probe& probe) {
     if (waits_in_vain(record, p)) peers.push_back(&p);
   if (peers.empty() || !alone()) return false;
   Probe next = probe;
+  next.apart |= probe.ranks > 0 && probe.communicator != record.id_;
   next.communicator = record.id_;
+  next.limited |= record.waiting_.limited;
   next.agrees |= record.waiting_.agrees();
   if (next.ranks < Probe::kNamed) next.by[next.ranks] = rank_;
   ++next.ranks;
@@ -109,6 +115,8 @@ void Watch::heard(const Probe& probe) {
   if (record == records_.end()) return;
   if (probe.origin == rank_) {
     if (probe.origins_wait != probe.wait || probe.ranks < 2 || !alone()) return;
+    const bool apart = probe.apart || probe.communicator != (*record)->id_;
+    if (probe.limited && (apart || probe.agrees)) return;
     differs(**record, circle_text(**record, probe));
     (*record)->agreement_differs_ |= probe.agrees;
     return;

@@ -41,12 +41,14 @@ struct Watch::Note {
 // A rank sends it to one that it waits for in vain, and that one to those that it waits for (circle.cpp).
 struct Watch::Probe {
   static constexpr std::size_t kNamed = 4;
-  std::uint64_t communicator = 0;  // that both are in
+  std::uint64_t communicator = 0;  // on which the sender waits; both are in it
   std::uint64_t wait = 0;          // in which the reader was when the sender heard of it
   std::uint64_t origins_wait = 0;  // of the rank that has sent the first one
   Rank origin = 0, ranks = 0;      // in the world; so many have passed it on
   Rank by[kNamed] = {};            // the first of them
   bool agrees = false;             // one of them agrees on who has failed
+  bool limited = false;            // one of their waits has a time limit
+  bool apart = false;              // they wait on several communicators
 };
 
 // One message; short, so that any transport sends it without waiting for its reader.

@@ -53,6 +53,7 @@ class Watch {
     std::uint32_t sequence = 0;  // of a collective
     Rank peer = 0;               // waited for
     bool blocked = false;        // the thread that waits does nothing else meanwhile
+    bool limited = false;        // ends by a time limit, after which the rank may make other calls
     std::uint32_t number = 0;    // blocked: of such waits there
     bool receives = false;       // a message is waited for, and not the taking of one
     std::uint32_t message = 0;   // recv, send: of those from or to that rank the how manyth
