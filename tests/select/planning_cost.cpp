@@ -147,3 +147,16 @@ TEST_CASE("a prediction is not below what handling the messages of all chunks ta
     }
   }
 }
+
+// Its first two steps go one way after the other, whatever the channels: four ranks have no others, and wires of their
+// own to both neighbours.
+TEST_CASE("channels of neighbours' all-gather are in step at first") {
+  const Machine machine("lumi-g", 4);
+  const Algorithm* const a = find_algorithm(Collective::allgather, "neighbor_exchange");
+  REQUIRE(a);
+  const Call call{.kind = Collective::allgather, .count = Count(4) << 20};
+  const View view = machine.layout.view(0);
+  for (const CostModel& m : machine.by.models)
+    for (const Count lanes : {2u, 8u})
+      CHECK(predicted(*a, call, view, m, {lanes, lanes, 8}, {}) >= 0.95 * predicted(*a, call, view, m, {}, {}));
+}
