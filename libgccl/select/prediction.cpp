@@ -1,6 +1,7 @@
 #include "libgccl/select/prediction.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <span>
 
@@ -116,7 +117,8 @@ Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost ser
 // are no bunch.
 //
 // Fitted to the flow engine's times of rabenseifner's all-reduce and reduce and recursive halving, 2 to 16 channels of
-// 2 to 8 chunks, 256 KiB to 64 MiB, on six shipped clusters: off by 5 % in the mean.
+// 2 to 8 chunks, 256 KiB to 64 MiB, 8 to 64 ranks of six shipped clusters: off by 5 % in the mean. Off powers of two it
+// would be too fast.
 Cost Prediction::drift_apart(const Chunk& chunk, const Slicing& s, Cost serial) {
   View view = view_;
   view.channels = Rank(s.lanes);
@@ -210,7 +212,7 @@ Cost Prediction::work(const Slicing& slicing) {
       hidden = hidden_latency(chunk, double(lanes), serial);
       if (algorithm_.rounds) handling += kLatencyBetween * latency();
     }
-    if (algorithm_.at_once && algorithm_.rounds && lanes > 1 && model_.parts)
+    if (algorithm_.at_once && algorithm_.rounds && lanes > 1 && model_.parts && std::has_single_bit(view_.all.size))
       drifting = drift_apart(chunk, {shares, lanes}, serial);
   }
   for (const Tuning::Rate& r : tuning_.rates)

@@ -108,21 +108,25 @@ Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const 
 
 }  // namespace
 
+// Off powers of two no link is kept busy from round to round, and channels gain less by being apart.
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  if (!std::has_single_bit(n)) return halving_rounds(n, part_bytes, near_first, p).end();
   const Cost busiest = busiest_link(n, part_bytes, near_first, 1, p);
   if (p.model().links_alone) return busiest;
   return std::max(busiest, halving_rounds(n, part_bytes, near_first, p).end());
 }
 
 Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  const Cost busiest = busiest_link(n, part_bytes, near_first, 2, p);
-  if (p.model().links_alone) return busiest;
-  Rounds all(n, p.channels(), p.model(), false, halving_rounds(n, part_bytes, near_first, p));
+  const bool power = std::has_single_bit(n);
+  const Cost busiest = power ? busiest_link(n, part_bytes, near_first, 2, p) : 0;
+  if (power && p.model().links_alone) return busiest;
+  const Rounds scattered = halving_rounds(n, part_bytes, near_first, p);
+  Rounds all = power ? Rounds(n, p.channels(), p.model(), false, scattered) : Rounds(n, p.channels(), p.model(), false);
   for (unsigned k = rounds(n); k-- > 0;) {
     const Span s = halving_span(n, k);
     all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
   }
-  return std::max(busiest, all.end());
+  return power ? std::max(busiest, all.end()) : scattered.end() + all.end();
 }
 
 }  // namespace gccl
