@@ -321,48 +321,36 @@ std::vector<Hop> survivors_of(const Part& cluster, const Groups& groups) {
   return hops;
 }
 
-// Of recursive halving, by the parts that each message has, and of the gather of them.
-class HalvedParts {
- public:
-  HalvedParts(const Part& cluster, const Groups& groups, bool near_first) : messages_(cluster) {
-    for (const auto& g : groups) {
-      const Rank n = Rank(g.size());
-      const Numbering by = near_first ? Numbering::near_first({.size = n}) : Numbering::from({.size = n});
-      for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
-        const auto [distance, parts] = halving_span(n, k);
-        for (Rank i = 0; i < n; ++i)
-          add(g, by, i, std::has_single_bit(n) ? i ^ distance : Rank((Count(i) + distance) % n), parts);
+// Recursive halving's, of a byte for each vector.
+Messages halved(const Part& cluster, const Groups& groups, bool near_first) {
+  Messages parts(cluster);
+  for (const auto& g : groups) {
+    const Rank n = Rank(g.size());
+    const Numbering by = near_first ? Numbering::near_first({.size = n}) : Numbering::from({.size = n});
+    for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
+      const auto [distance, length] = halving_span(n, k);
+      for (Rank i = 0; i < n; ++i) {
+        const Rank to = std::has_single_bit(n) ? i ^ distance : Rank((Count(i) + distance) % n);
+        parts.add(g[by[i]], g[by[to]], double(length) / double(n));
       }
     }
   }
-  void gather(const Groups& groups) {
-    for (const auto& g : groups) {
-      const Rank n = Rank(g.size());
-      const Numbering by = Numbering::near_first({.size = n});
-      for (Rank d = 1; d < n; d *= 2)
-        for (Rank i = 0; i + d < n; i += 2 * d) add(g, by, i + d, i, std::min(d, n - i - d));
-    }
-  }
-  double busiest_ns() const { return messages_.busiest_ns(); }
-
- private:
-  void add(const std::vector<Card>& g, const Numbering& by, Rank from, Rank to, Rank parts) {
-    messages_.add(g[by[from]], g[by[to]], double(parts) / double(g.size()));
-  }
-  Messages messages_;
-};
-
-double near_halving_of(const Part& cluster, const Groups& groups) {
-  return HalvedParts(cluster, groups, true).busiest_ns();
+  return parts;
 }
 
-double far_halving_of(const Part& cluster, const Groups& groups) {
-  return HalvedParts(cluster, groups, false).busiest_ns();
-}
+double near_halving_of(const Part& cluster, const Groups& groups) { return halved(cluster, groups, true).busiest_ns(); }
+
+double far_halving_of(const Part& cluster, const Groups& groups) { return halved(cluster, groups, false).busiest_ns(); }
 
 double gathered_halving_of(const Part& cluster, const Groups& groups) {
-  HalvedParts parts(cluster, groups, true);
-  parts.gather(groups);
+  Messages parts = halved(cluster, groups, true);
+  for (const auto& g : groups) {
+    const Rank n = Rank(g.size());
+    const Numbering by = Numbering::near_first({.size = n});
+    for (Rank d = 1; d < n; d *= 2)
+      for (Rank i = 0; i + d < n; i += 2 * d)
+        parts.add(g[by[i + d]], g[by[i]], double(std::min(d, n - i - d)) / double(n));
+  }
   return parts.busiest_ns();
 }
 
@@ -455,12 +443,9 @@ bool ring_in_way(const Part& cluster, const Groups& groups) {
 }
 
 double neighbors_of(const Part& cluster, const Groups& groups) {
-  Messages both(cluster);
+  Messages both = shifted(cluster, groups, 1);
   for (const auto& g : groups)
-    for (std::size_t i = 0; i < g.size(); ++i) {
-      both.add(g[i], g[(i + 1) % g.size()]);
-      both.add(g[(i + 1) % g.size()], g[i]);
-    }
+    for (std::size_t i = 0; i < g.size(); ++i) both.add(g[(i + 1) % g.size()], g[i]);
   return both.busiest_ns();
 }
 

@@ -101,25 +101,26 @@ Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p
 
 namespace {
 
-// What the busiest link carries in so many phases, which send alike.
+// What the busiest link carries in so many phases, which send alike. Off powers of two none is kept busy from round to
+// round: 0.
 Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const Paths& p) {
+  if (!std::has_single_bit(n)) return 0;
   return phases * p.channels() * n * part_bytes * p.halving_ns_per_byte(near_first);
 }
 
 }  // namespace
 
-// Off powers of two no link is kept busy from round to round, and channels gain less by being apart.
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  if (!std::has_single_bit(n)) return halving_rounds(n, part_bytes, near_first, p).end();
   const Cost busiest = busiest_link(n, part_bytes, near_first, 1, p);
-  if (p.model().links_alone) return busiest;
+  if (p.model().links_alone && busiest > 0) return busiest;
   return std::max(busiest, halving_rounds(n, part_bytes, near_first, p).end());
 }
 
+// Off powers of two channels gain less by being apart, and begin anew.
 Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  const Cost busiest = busiest_link(n, part_bytes, near_first, 2, p);
+  if (p.model().links_alone && busiest > 0) return busiest;
   const bool power = std::has_single_bit(n);
-  const Cost busiest = power ? busiest_link(n, part_bytes, near_first, 2, p) : 0;
-  if (power && p.model().links_alone) return busiest;
   const Rounds scattered = halving_rounds(n, part_bytes, near_first, p);
   Rounds all = power ? Rounds(n, p.channels(), p.model(), false, scattered) : Rounds(n, p.channels(), p.model(), false);
   for (unsigned k = rounds(n); k-- > 0;) {
