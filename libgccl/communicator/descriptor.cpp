@@ -24,6 +24,9 @@ constexpr std::uint32_t kSequenceMask = (1u << kSequenceBits) - 1,
                         kReportSequenceMask = (1u << kReportSequenceBits) - 1;
 static_assert(std::size(kDefinitions) <= kReportKind && kReportKind < kSendKind);
 
+// Of a call as its descriptor says it is, and of a report before that.
+bool describes_call(Purpose p) { return p == Purpose::itself || p == Purpose::links; }
+
 bool reports(std::uint64_t signature) { return signature >> 60 == kReportKind; }
 std::uint8_t kind_in(std::uint64_t signature) {
   return std::uint8_t(reports(signature) ? signature >> (36 + kReportSequenceBits) & 15 : signature >> 60);
@@ -68,7 +71,7 @@ std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Co
   static constexpr const char* kPurposes[] = {
       "",           "Comm_split",        "Comm_create",        "Comm_free", "Finalize or Comm_free",
       "GCCL_CHECK", "the end of a call", "Comm_set_on_failure"};
-  if (purpose != Purpose::itself && purpose != Purpose::links)
+  if (!describes_call(purpose))
     return fmt::format("{} (collective #{})",
                        std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call",
                        sequence);
@@ -84,8 +87,7 @@ std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Co
 
 // The fields dtype and op.
 std::uint64_t type_bits(const Descriptor& d) {
-  if (d.purpose != Purpose::itself && d.purpose != Purpose::links)
-    return std::uint64_t(kDtypePurpose) << 54 | std::uint64_t(d.purpose) << 49;
+  if (!describes_call(d.purpose)) return std::uint64_t(kDtypePurpose) << 54 | std::uint64_t(d.purpose) << 49;
   if (!d.point_to_point() && user_defined(d.dtype) && d.element_bytes <= kSizedMax && d.element_bytes > 0) {
     const std::uint64_t op = std::uint64_t(d.element_bytes % kSizesPerDtype) * 2 + (d.op >= 0);
     return std::uint64_t(kDtypeSized + d.element_bytes / kSizesPerDtype) << 54 | op << 49;
@@ -153,7 +155,7 @@ Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank 
   Descriptor d;
   d.kind = kind_in(signature);
   d.purpose = purpose_of(signature);
-  const bool called = d.purpose == Purpose::itself || d.purpose == Purpose::links;
+  const bool called = describes_call(d.purpose);
   d.dtype = called ? dtype_of(signature) : 0;
   d.op = called ? op_of(signature) : kNoOp;
   d.root = root;
