@@ -169,6 +169,7 @@ TEST_CASE("a NIC that a cluster's description leaves out changes the plan") {
   };
   const Json healthy = choice(false), faulty = choice(true);
   CHECK(healthy["algorithm"] == "rabenseifner");
+  CHECK(healthy["channels"] == 32);
   CHECK(faulty["algorithm"] == "tree");
   CHECK(faulty["predicted_us"].get<double>() > healthy["predicted_us"].get<double>());
 }
