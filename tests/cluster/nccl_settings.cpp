@@ -84,9 +84,9 @@ TEST_CASE("what a parameter set states of NCCL holds, and the rest follows from 
   REQUIRE(plain);
   CHECK(plain->graph.channels == 2);  // two NICs of 12 GB/s
   CHECK(plain->graph.inside_GBps == 12);
-  CHECK(plain->net_overhead_us == 1);
+  CHECK(!plain->amd);
   const auto stated = machine(*with(R"(, "nccl": {"architecture": "hopper", "channels": 3, "bandwidth_GBps": 5,
-    "between_GBps": 4, "nvls": false, "collnet": true, "net_latency_us": 7, "net_overhead_us": 2})"),
+    "between_GBps": 4, "nvls": false, "collnet": true, "net_latency_us": 7, "processor": "amd"})"),
                               first(8));
   REQUIRE(stated);
   CHECK(stated->graph.channels == 3);
@@ -95,13 +95,17 @@ TEST_CASE("what a parameter set states of NCCL holds, and the rest follows from 
   CHECK(stated->nvls.channels == 0);
   CHECK(stated->collnet);
   CHECK(stated->net_latency_us == 7);
-  CHECK(stated->net_overhead_us == 2);
+  CHECK(stated->amd);
+  CHECK(stated->tree.channels == 3);
+  CHECK(stated->tree.inside_GBps == 5);
   CHECK(machine(*with(R"(, "nccl": {"architecture": "ampere", "nic_GBps": 25})"), first(8))->graph.inside_GBps == 24);
 }
 
 TEST_CASE("wrong statements about NCCL are one line with place and what was expected") {
   CHECK(refusal(R"(, "nccl": {"architecture": "hoper"})") ==
         R"(c.json: /parameters/nccl/architecture: found "hoper"; did you mean "hopper"?)");
+  CHECK(refusal(R"(, "nccl": {"processor": "AMD"})") ==
+        R"(c.json: /parameters/nccl/processor: found "AMD"; did you mean "amd"?)");
   CHECK(refusal(R"(, "nccl": {"channels": 3})") ==
         R"(c.json: /parameters/nccl: expected "channels" and "bandwidth_GBps" (of each of them) together)");
   CHECK(refusal(R"(, "nccl": {"between_GBps": 3})") ==

@@ -38,7 +38,7 @@ NcclMachine h100(unsigned nodes) {
   NcclMachine m;
   m.architecture = NcclArchitecture::hopper;
   m.nodes = nodes, m.ranks = 8 * nodes;
-  m.graph = m.nvls = {8, 48, 48};
+  m.graph = m.tree = m.nvls = {8, 48, 48};
   m.simple_tree = nodes > 1, m.same_channels = nodes == 1;
   return m;
 }

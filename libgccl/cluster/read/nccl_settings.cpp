@@ -12,12 +12,14 @@ namespace {
 
 constexpr double kNcclGBpsMax = 1e6, kNcclUsMax = 1e6;
 constexpr unsigned kNcclChannelsMax = 64;
+constexpr std::array<std::string_view, 3> kNcclProcessors{"intel", "amd", "arm"};  // AMD's alone differ for NCCL
+constexpr std::size_t kNcclAmd = 1;
 
 }  // namespace
 
 void read_nccl(const json::Node& v, NcclSettings& s) {
   v.allow({"architecture", "card_GBps", "nic_GBps", "channels", "bandwidth_GBps", "between_GBps", "nvls", "collnet",
-           "net_latency_us", "net_overhead_us", "source"});
+           "net_latency_us", "processor", "source"});
   if (const auto source = v.find("source")) source->string();
   if (const auto n = v.find("architecture")) s.architecture = NcclArchitecture(n->one_of(kNcclArchitectures));
   const auto number = [&](std::string_view key, double most, std::optional<double>& to) {
@@ -28,7 +30,7 @@ void read_nccl(const json::Node& v, NcclSettings& s) {
   number("bandwidth_GBps", kNcclGBpsMax, s.inside_GBps);
   number("between_GBps", kNcclGBpsMax, s.between_GBps);
   number("net_latency_us", kNcclUsMax, s.net_latency_us);
-  number("net_overhead_us", kNcclUsMax, s.net_overhead_us);
+  if (const auto n = v.find("processor")) s.amd = n->one_of(kNcclProcessors) == kNcclAmd;
   if (const auto n = v.find("channels")) s.channels = unsigned(n->integer(1, kNcclChannelsMax));
   if (const auto n = v.find("nvls")) s.nvls = n->boolean();
   if (const auto n = v.find("collnet")) s.collnet = n->boolean();
@@ -49,7 +51,7 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
   m.architecture = *s.architecture;
   m.nodes = links.nodes, m.ranks = unsigned(cards.size());
   m.nvlink = true;
-  bool multicast = m.architecture >= NcclArchitecture::hopper;
+  bool multicast = m.architecture >= NcclArchitecture::hopper, pairwise = false;
   // NCCL's channels are those of the node that has fewest.
   for (const auto& [node, on_node] : by_node) {
     const NodeType& type = composed->type_of(node);
@@ -62,18 +64,20 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
     links.card_GBps = std::min(links.card_GBps, s.card_GBps.value_or(type.card_GBps));
     for (const unsigned nic : nics)
       links.nic_GBps = std::min(links.nic_GBps, s.nic_GBps.value_or(type.ports[nic].forward.bandwidth_GBps));
+    pairwise = pairwise || (type.inside.starts_with("full_mesh") && on_node.size() > 2);
     // Cards that are joined by PCIe alone.
     if (type.inside.starts_with("pcie")) m.nvlink = false;
     multicast = multicast && type.inside == "switch" && on_node.size() > 2;
   }
   m.graph = nccl_ring_graph(links);
-  if (s.channels) m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
+  m.tree = nccl_tree_graph(links, m.graph);
+  if (s.channels) m.tree = m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
   if (s.nvls.value_or(multicast)) m.nvls = nccl_nvls_graph(links);
   m.collnet = s.collnet.value_or(false);
-  m.same_channels = m.nodes == 1 || links.nics <= 1;
+  m.same_channels = m.nodes == 1 ? !pairwise : links.nics <= 1;
   m.simple_tree = m.nodes > 1 && (m.architecture >= NcclArchitecture::hopper || m.ranks == m.nodes);
   m.net_latency_us = s.net_latency_us.value_or(0);
-  m.net_overhead_us = s.net_overhead_us.value_or(1);
+  m.amd = s.amd.value_or(false);
   return m;
 }
 

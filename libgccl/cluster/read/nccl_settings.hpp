@@ -17,7 +17,8 @@ struct NcclSettings {
   std::optional<unsigned> channels;
   std::optional<double> inside_GBps, between_GBps;
   std::optional<bool> nvls, collnet;
-  std::optional<double> net_latency_us, net_overhead_us;
+  std::optional<double> net_latency_us;
+  std::optional<bool> amd;  // the processors
 };
 
 // Replaces those that the object gives.

@@ -50,6 +50,17 @@ NcclGraph nccl_ring_graph(const NcclLinks& l) {
   return best;
 }
 
+NcclGraph nccl_tree_graph(const NcclLinks& l, const NcclGraph& rings) {
+  NcclGraph best = rings;
+  // Inside one node of more than three cards all channels take the cards in one order, of which the first sends all.
+  const double share = l.nodes == 1 && l.cards > 3 ? 1 : (l.cards - 1.) / l.cards;
+  const std::span<const double> all = tried(l);
+  for (auto GBps = all.rbegin(); GBps != all.rend() && best.inside_GBps < 2 * best.between_GBps; ++GBps)
+    if (*GBps > best.inside_GBps && best.channels * *GBps * share <= l.card_GBps) best.inside_GBps = *GBps;
+  if (l.nodes == 1) best.between_GBps = best.inside_GBps;
+  return best;
+}
+
 NcclGraph nccl_nvls_graph(const NcclLinks& l) {
   const unsigned channels = l.nodes > 1 ? std::min(l.nics, l.cards) : l.cards;
   if (channels == 0) return {};

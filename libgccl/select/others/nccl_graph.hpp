@@ -20,10 +20,13 @@ struct NcclLinks {
 // whose channels one in so many as there are cards leaves it by its NIC. A channel of 25 GB/s or more becomes two of
 // half of it, but from Hopper on not where there are more than 4 below 50 GB/s.
 //
-// The rule gives the channels that NCCL logs on NVSwitch machines of 1 to 8 cards with a NIC a card. It knows neither
-// which pairs of cards are joined, nor where NICs are plugged in, nor PCIe switches: machines that are joined pairwise
-// or over PCIe may get fewer.
+// The rules give the channels that NCCL 2.28.9 finds on machines of 1 to 8 cards that NVLinks join, with a NIC a card
+// or fewer (tests/select/nccl_recorded.txt has them, and those few of which a rule is a step off). They know neither
+// where NICs are plugged in nor PCIe switches: machines over PCIe may get fewer.
 NcclGraph nccl_ring_graph(const NcclLinks& links);
+// As many channels as rings have, with as much between nodes; what one carries inside a node grows in steps as long as
+// the cards' links do and it is less than twice that.
+NcclGraph nccl_tree_graph(const NcclLinks& links, const NcclGraph& rings);
 // The channels of multicast: one for each card, or for each NIC where there are several nodes.
 NcclGraph nccl_nvls_graph(const NcclLinks& links);
 

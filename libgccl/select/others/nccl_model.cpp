@@ -42,6 +42,15 @@ constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
 
 double log2_floor(unsigned x) { return double(std::bit_width(x) - 1); }
 
+// Of LL, of all channels together: over several nodes by their processors, by the architecture in the table of others.
+double ll_GBps(const NcclMachine& m) {
+  const std::size_t by_nodes = std::min(m.nodes, 3u) - 1;
+  const NcclArchitecture row = m.nodes == 1 ? m.architecture
+                               : m.amd      ? NcclArchitecture::ampere
+                                            : NcclArchitecture::volta;
+  return kCeilings[std::size_t(row)].ll[by_nodes];
+}
+
 bool of_blocks(Collective c) { return c == Collective::allgather || c == Collective::reduce_scatter; }
 
 bool uses(Collective c, A a, P p, const NcclMachine& m) {
@@ -50,7 +59,7 @@ bool uses(Collective c, A a, P p, const NcclMachine& m) {
   if (p == P::LL128 && !m.nvlink) return false;
   const bool nodes = m.nodes > 1;
   switch (a) {
-    case A::tree:
+    case A::tree: return m.tree.channels > 0;
     case A::ring: return m.graph.channels > 0;
     case A::collnet_direct: return nodes && m.collnet && m.nvls.channels > 0;
     case A::collnet_chain: return nodes && m.collnet;
@@ -63,6 +72,13 @@ bool uses(Collective c, A a, P p, const NcclMachine& m) {
 
 double steps(Collective c, double ranks) {
   return c == Collective::allreduce ? 2 * (ranks - 1) : of_blocks(c) ? ranks - 1 : ranks;
+}
+
+// NCCL makes two channels of each that it finds; from Hopper on, over several nodes, once more where few are that fast.
+unsigned made_channels(const NcclMachine& m) {
+  const unsigned twice = 2 * m.graph.channels;
+  const bool few = m.architecture >= NcclArchitecture::hopper && m.nodes > 1 && twice < 16;
+  return few && m.graph.inside_GBps > 45 ? 2 * twice : twice;
 }
 
 // The bandwidth of all channels together, in terms of what crosses a link.
@@ -79,13 +95,14 @@ double bus_GBps(Collective c, A a, P p, const NcclMachine& m) {
     return n * each;
   }
   const bool collnet = a == A::collnet_direct || a == A::collnet_chain;
-  const double n = m.graph.channels;
-  double bus = n * (m.nodes <= 2 || collnet ? m.graph.inside_GBps : m.graph.between_GBps);
-  if (a == A::ring && p == P::LL) bus = std::min(.5 * bus, most.ll[by_nodes]);
+  const NcclGraph& graph = a == A::tree || a == A::pat ? m.tree : m.graph;
+  const double n = graph.channels;
+  double bus = n * (m.nodes <= 2 || collnet ? graph.inside_GBps : graph.between_GBps);
+  if (a == A::ring && p == P::LL) bus = std::min(.5 * bus, ll_GBps(m));
   if (a == A::ring && p == P::LL128) bus = std::min(.92 * bus, n * most.ring_ll128);
   if (a == A::tree) {
     bus = std::min(.92 * bus, n * most.tree[by_nodes]);
-    if (p == P::LL) bus = std::min(bus / 3.8, most.ll[by_nodes]);
+    if (p == P::LL) bus = std::min(bus / 3.8, ll_GBps(m));
     if (p == P::LL128) bus = std::min(bus * (m.nodes == 1 ? 7. / 9 : 120. / 128), n * most.tree_ll128[by_nodes]);
     if (m.simple_tree) bus *= .85;
   }
@@ -113,7 +130,8 @@ double latency_us(Collective c, A a, P p, const NcclMachine& m) {
         const auto& hops = m.nodes > 1 ? kNetHopUs : m.nvlink ? kNvlinkHopUs : kPcieHopUs;
         return m.same_channels ? base + of(hops, a) : base + all * of(hops, p == P::Simple ? A::tree : a);
       }
-      if (m.nodes > 1) inside = std::max(inside, m.net_overhead_us * (p == P::Simple ? 3 : 1));
+      // A hop that enters the network.
+      if (m.nodes > 1) inside = std::max(inside, (m.amd ? 2. : 1.) * (p == P::Simple ? 3 : 1));
       const double crossing = (c == Collective::allreduce ? 2 : 1) * (m.nodes - 1.);
       return base + (all - crossing) * inside + crossing * between;
     }
@@ -158,7 +176,7 @@ double nccl_time_us(Collective c, NcclAlgorithm a, NcclProtocol p, const NcclMac
       if (size < correction.size()) e.GBps *= correction[size];
     }
     // The plateau of rings over several nodes.
-    if (a == A::ring && p == P::Simple && m.nodes > 1 && bytes / (double(m.graph.channels) * m.ranks) >= 64)
+    if (a == A::ring && p == P::Simple && m.nodes > 1 && bytes / (double(made_channels(m)) * m.ranks) >= 64)
       e.latency_us *= m.architecture < NcclArchitecture::ampere ? 1.9 : 1.4;
   }
   // Grouped calls of other algorithms share their latency, as many as fit 1 KiB of work items: some 100 bytes each,

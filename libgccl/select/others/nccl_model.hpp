@@ -41,14 +41,15 @@ struct NcclGraph {
 struct NcclMachine {
   NcclArchitecture architecture{};
   unsigned nodes = 1, ranks = 1;
-  bool nvlink = true;          // inside nodes; else PCIe
-  NcclGraph graph;             // of rings and trees
-  NcclGraph nvls;              // of multicast in NVSwitches; no channels: they cannot
-  bool collnet = false;        // switches between the nodes reduce (SHARP)
-  bool same_channels = true;   // all channels have one order of the cards and one NIC
-  bool simple_tree = false;    // all traffic of a tree's node comes in at one card, which costs bandwidth
-  double net_latency_us = 0;   // as the network's plug-in states it, on top of the model's own
-  double net_overhead_us = 1;  // of a hop that enters the network; 2 with AMD's processors
+  bool nvlink = true;         // inside nodes; else PCIe
+  NcclGraph graph;            // of rings
+  NcclGraph tree;             // of trees and PAT; as many channels as rings have
+  NcclGraph nvls;             // of multicast in NVSwitches; no channels: they cannot
+  bool collnet = false;       // switches between the nodes reduce (SHARP)
+  bool same_channels = true;  // all channels have one order of the cards and one NIC
+  bool simple_tree = false;   // all traffic of a tree's node comes in at one card, which costs bandwidth
+  double net_latency_us = 0;  // as the network's plug-in states it, on top of the model's own
+  bool amd = false;           // the nodes' processors
 
   double per_node() const { return double(ranks) / nodes; }
 };
