@@ -52,7 +52,7 @@ sim::DumpOfRank dump(std::uint32_t rank, std::uint32_t ranks, std::vector<sim::D
   sim::DumpOfRank d;
   d.rank = rank;
   d.file = "fr_" + std::to_string(rank);
-  d.groups.push_back({.name = "world", .ranks = {}, .calls = std::move(calls)});
+  d.groups.push_back({.name = "world", .ranks = {}, .calls = std::move(calls), .messages = {}});
   for (std::uint32_t r = 0; r < ranks; ++r) d.groups[0].ranks.push_back(r);
   return d;
 }
@@ -140,6 +140,65 @@ TEST_CASE("a rank that calls something else, has not entered, left no dump, came
   CHECK(found({dump(0, 3, early), dump(1, 3, late), dump(2, 3, early)}) == "slow [1]");
   CHECK_THROWS(sim::examined({dump(0, 2, {}), dump(0, 2, {})}));
   CHECK_THROWS(sim::examined({dump(0, 2, {}), dump(1, 3, {})}));
+}
+
+// Real ranks that were made to hang in each way.
+TEST_CASE("in PyTorch's own dumps who holds up the others is named") {
+  const Json all = Json::parse(read_text(kRoot / "tests/measured/torch_dumps.json"));
+  struct Case {
+    const char *name, *due, *words;
+  };
+  for (const Case& c : {
+           Case{"well", "", "4 dumps: no rank holds up the others.\n"},
+           Case{"missing", "missing [2]", "it has made 3 calls, and is in no call"},
+           Case{"mismatch", "differs [1]", "rank 1 calls all_gather; ranks 0, 2, 3 call all_reduce"},
+           Case{"size", "differs [3]", "rank 3 calls all_reduce of [[4096]]"},
+           Case{"group", "missing [3]", "(group 2; 4 dumps)"},
+           Case{"slow", "slow [1]", "rank 1 comes last to 12 of 15 calls"},
+           Case{"recv", "missing [0]",
+                R"(rank 1 waits to receive [[1024]] ["Float"] from rank 0, which has not sent it)"},
+           Case{"send", "missing [3]", "to rank 3, which has not received it, and is in no call"},
+           Case{"batch", "missing [3]", "rank 0 waits to receive"},
+           // 0 waits for 1 and 1 for 2, 3 for 2: of them only 1 waits for nobody.
+           Case{"pipe", "missing [1]; missing [1]; missing [2]", "rank 0 waits to send"},
+           // 0 has entered a collective, 1 waits for a message of 0's, 2 and 3 are in no call.
+           Case{"recv2", "missing [2]; missing [3]; missing [1]; missing [0]",
+                "which has not sent it, and is in call #4"},
+           Case{"not_connected", "", "3 dumps: no rank holds up the others; rank 0 left none.\n"},
+       }) {
+    CAPTURE(c.name);
+    const Folder folder;
+    std::vector<sim::DumpOfRank> dumps;
+    for (std::size_t r = 0; r < 4; ++r)
+      if (const Json& dump = all.at(c.name)[r]; !dump.is_null())
+        dumps.push_back(sim::read_dump(folder.write("nccl_trace_rank_" + std::to_string(r), dump.dump())));
+    CHECK(found(dumps) == c.due);
+    CHECK(sim::doctor_text(sim::examined(dumps)).find(c.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("of two messages that meet, lengths are compared, and ranks that wait for each other are named together") {
+  const auto message = [](bool sends, std::uint32_t peer, const char* what, bool completed = false) {
+    return sim::DumpedMessage{.sends = sends, .peer = peer, .what = what, .completed = completed};
+  };
+  const auto with = [](std::uint32_t rank, std::vector<sim::DumpedMessage> messages, bool all = false) {
+    sim::DumpOfRank d = dump(rank, 3, {});
+    d.groups[0].messages = std::move(messages);
+    d.groups[0].all_messages = all;
+    return d;
+  };
+  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(true, 0, "5 x f32")}), with(2, {})}) ==
+        "differs [0,1]");
+  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(true, 0, "4 x f32")}), with(2, {})}) ==
+        "waits [0,1]");
+  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(false, 0, "4 x f32")}), with(2, {})}) ==
+        "missing [1]; missing [0]");
+  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(2, {})}) == "no_dump [1]");
+  // The second receive meets the second send only, where all messages are known.
+  const std::vector<sim::DumpedMessage> two = {message(false, 1, "a", true), message(false, 1, "b")};
+  CHECK(found({with(0, two, true), with(1, {message(true, 0, "a", true)}, true), with(2, {}, true)}) == "missing [1]");
+  CHECK(found({with(0, two, true), with(1, {message(true, 0, "a", true), message(true, 0, "c")}, true), with(2, {})}) ==
+        "differs [0,1]");
 }
 
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {

@@ -83,14 +83,63 @@ bool find_difference(const MergedGroup& g, Findings& out) {
   return false;
 }
 
-// Where a rank is instead, by its other groups.
-std::string elsewhere(const std::vector<MergedGroup>& groups, const MergedGroup& but, std::uint32_t rank) {
+std::string waiting_text(const DumpedMessage& m) {
+  return fmt::format("to {} {} {} rank {}", m.sends ? "send" : "receive", m.what, m.sends ? "to" : "from", m.peer);
+}
+
+// Where a rank is instead, by its messages and its calls, but not those in one group.
+std::string elsewhere(const std::vector<MergedGroup>& groups, const MergedGroup* but, std::uint32_t rank) {
   for (const MergedGroup& g : groups) {
-    if (&g == &but || !g.of.contains(rank)) continue;
+    if (&g == but || !g.of.contains(rank)) continue;
     for (const DumpedCall& c : g.of.at(rank)->calls)
-      if (!c.completed) return fmt::format("in call #{} ({}) of group {}", c.sequence, c.what, g.name);
+      if (!c.completed) return fmt::format("is in call #{} ({}) of group {}", c.sequence, c.what, g.name);
   }
-  return "in no call";
+  for (const MergedGroup& g : groups)
+    if (g.of.contains(rank))
+      for (const DumpedMessage& m : g.of.at(rank)->messages)
+        if (!m.completed) return "waits " + waiting_text(m);
+  return "is in no call";
+}
+
+// What `m`, the k-th message of its direction between the two, meets at its peer; null where that has not come to it.
+const DumpedMessage* other_side(const DumpedGroup& here, const DumpedGroup& there, std::uint32_t rank,
+                                const DumpedMessage& m, std::size_t k) {
+  const bool counted = here.all_messages && there.all_messages;
+  std::size_t n = 0;
+  for (const DumpedMessage& x : there.messages)
+    if (x.sends != m.sends && x.peer == rank && (counted ? n++ == k : !x.completed)) return &x;
+  return nullptr;
+}
+
+// Of the messages between two ranks the first that waits says what is wrong.
+void find_waiting_messages(const std::vector<MergedGroup>& groups, const MergedGroup& g, Findings& out) {
+  for (const auto& [rank, d] : g.of) {
+    std::map<std::pair<bool, std::uint32_t>, std::size_t> before;  // by direction and peer
+    std::set<std::pair<bool, std::uint32_t>> said;
+    for (const DumpedMessage& m : d->messages) {
+      const std::pair way(m.sends, m.peer);
+      const std::size_t k = before[way]++;
+      if (m.completed || !said.insert(way).second) continue;
+      const std::string in = fmt::format("rank {} waits {}", rank, waiting_text(m));
+      const auto peer = g.of.find(m.peer);
+      if (peer == g.of.end()) {
+        out.add("no_dump", g, 0, {m.peer}, in + ", which left no dump: it has ended, or is in no call.");
+        continue;
+      }
+      const DumpedMessage* const other = other_side(*d, *peer->second, rank, m, k);
+      const char* const done = m.sends ? "received" : "sent";
+      if (!other)
+        out.add("missing", g, 0, {m.peer},
+                fmt::format("{}, which has not {} it, and {}.", in, done, elsewhere(groups, nullptr, m.peer)));
+      else if (m.sends && !other->completed)
+        continue;  // said of the receiver, for both
+      else if (other->what != m.what)
+        out.add("differs", g, 0, {std::min(rank, m.peer), std::max(rank, m.peer)},
+                fmt::format("{}, which has {} {}.", in, done, other->what));
+      else if (!other->completed)
+        out.add("waits", g, 0, {std::min(rank, m.peer), std::max(rank, m.peer)}, in + ", which waits as well.");
+    }
+  }
 }
 
 void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, Findings& out) {
@@ -121,8 +170,8 @@ void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, 
       fmt::format("{} {} in call #{} ({})", ranks_text(waiting), verb(waiting, "waits", "wait"), n, what);
   for (const std::uint32_t rank : missing)
     out.add("missing", g, n, {rank},
-            fmt::format("{}; rank {} has not entered it: it has made {} calls, and is {}.", in, rank, g.last(rank),
-                        elsewhere(groups, g, rank)));
+            fmt::format("{}; rank {} has not entered it: it has made {} calls, and {}.", in, rank, g.last(rank),
+                        elsewhere(groups, &g, rank)));
   if (missing.empty() && silent.empty()) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> began;
     for (const std::uint32_t rank : g.ranks) began.emplace_back(g.call(rank, n) ? g.call(rank, n)->began_ns : 0, rank);
@@ -237,17 +286,36 @@ nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
   for (const MergedGroup& g : groups)
     if (!find_difference(g, differences)) {
       find_waiting(groups, g, waits);
+      find_waiting_messages(groups, g, waits);
       find_slow(g, slow);
     }
+  Ranks waiting, absent;
+  for (const MergedGroup& g : groups) {
+    for (const std::uint32_t rank : g.ranks)
+      if (!g.of.contains(rank)) absent.insert(rank);
+    for (const auto& [rank, d] : g.of) {
+      const auto pending = [](const auto& x) { return !x.completed; };
+      if (std::any_of(d->calls.begin(), d->calls.end(), pending) ||
+          std::any_of(d->messages.begin(), d->messages.end(), pending))
+        waiting.insert(rank);
+    }
+  }
   Json all = std::move(differences.list);
-  for (const char* kind : {"missing", "no_dump", "late", "waits"})
-    for (const Json& f : waits.list)
-      if (f["kind"] == kind) all.push_back(f);
+  // Who waits himself only hands on what others hold up.
+  const auto hands_on = [&](const Json& f) { return waiting.contains(f["ranks"][0].get<std::uint32_t>()); };
+  for (const char* kind : {"differs", "missing", "no_dump", "late", "waits"})
+    for (const bool later : {false, true})
+      for (const Json& f : waits.list)
+        if (f["kind"] == kind && hands_on(f) == later) all.push_back(f);
   for (const Json& f : slow.list) all.push_back(f);
   Json files = Json::array();
   for (const DumpOfRank& d : dumps)
     files.push_back({{"file", json::valid_text(d.file)}, {"rank", d.rank}, {"reason", d.reason}});
-  Json document = {{"schema", "gccl/doctor/1"}, {"dumps", std::move(files)}, {"findings", all}, {"ok", all.empty()}};
+  Json document = {{"schema", "gccl/doctor/1"},
+                   {"dumps", std::move(files)},
+                   {"findings", all},
+                   {"absent", absent},
+                   {"ok", all.empty()}};
   json::replace_control(document);
   return document;
 }
@@ -255,7 +323,11 @@ nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
 std::string doctor_text(const nlohmann::json& document) {
   const Json& findings = document["findings"];
   std::string out;
-  if (findings.empty()) return fmt::format("{} dumps: no rank holds up the others.\n", document["dumps"].size());
+  if (findings.empty()) {
+    const Ranks absent = document["absent"].get<Ranks>();
+    return fmt::format("{} dumps: no rank holds up the others{}.\n", document["dumps"].size(),
+                       absent.empty() ? "" : fmt::format("; {} left none", ranks_text(absent)));
+  }
   Ranks culprits;
   for (const Json& r : findings[0]["ranks"]) culprits.insert(r.get<std::uint32_t>());
   out += fmt::format("culprit: {}\n{}\n", ranks_text(culprits), findings[0]["text"].get<std::string>());

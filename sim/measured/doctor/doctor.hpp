@@ -19,10 +19,19 @@ struct DumpedCall {
   std::optional<std::uint32_t> waits_for;   // a rank of the job
   std::string waits_what;
 };
+// A send or a receive.
+struct DumpedMessage {
+  bool sends = false;
+  std::uint32_t peer = 0;  // a rank of the job
+  std::string what;        // must be the same on both: "10 x f32"
+  bool completed = false;
+};
 struct DumpedGroup {
   std::string name;
-  std::vector<std::uint32_t> ranks;  // of the job
-  std::vector<DumpedCall> calls;     // in order
+  std::vector<std::uint32_t> ranks;     // of the job
+  std::vector<DumpedCall> calls;        // in order
+  std::vector<DumpedMessage> messages;  // in order
+  bool all_messages = false;            // since the start; else those that are not completed, and perhaps some others
 };
 struct DumpOfRank {
   std::string file, reason;

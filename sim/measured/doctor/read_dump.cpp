@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
 
 #include "libgccl/json/pickle.hpp"
 #include "libgccl/json/reader.hpp"
@@ -19,6 +21,10 @@ std::int64_t dumped_time(const json::Node& call, const char* key) {
 }
 
 std::uint32_t dumped_rank(const json::Node& n) { return std::uint32_t(n.integer(0, kRankMost)); }
+
+std::uint32_t rank_of_job(const DumpedGroup& g, const json::Node& local) {
+  return g.ranks[std::size_t(local.integer(0, std::int64_t(g.ranks.size()) - 1))];
+}
 
 // "allreduce #17 of 3 x f32" says its number once more.
 std::string without_number(std::string text) {
@@ -51,6 +57,12 @@ DumpOfRank own_dump(const json::Node& root) {
       }
       g.calls.push_back(std::move(x));
     }
+    for (const json::Node& t : c.at("transfers").items())
+      g.messages.push_back({.sends = t.at("call").string() == "send",
+                            .peer = rank_of_job(g, t.at("peer")),
+                            .what = fmt::format("{} x {}", t.at("count").integer(0, kNumberMost),
+                                                t.has("dtype") ? t.at("dtype").string() : "bytes"),
+                            .completed = t.at("state").string() == "completed"});
     d.groups.push_back(std::move(g));
   }
   return d;
@@ -71,6 +83,19 @@ bool equal_lengths(const std::string& call) {
   return std::find(kCalls.begin(), kCalls.end(), call) != kCalls.end();
 }
 
+// PyTorch's "recv 1<-0" and "send 1->2", of ranks in the group. Nothing where it is neither.
+std::optional<DumpedMessage> message_of(const json::Node& e, const std::string& call, const DumpedGroup& g) {
+  static const std::regex kForm("(send|recv) ?([0-9]{1,8})(->|<-)([0-9]{1,8})");
+  std::smatch parts;
+  if (!std::regex_match(call, parts, kForm)) return std::nullopt;
+  const std::size_t peer = std::stoul(parts[4]);
+  if (peer >= g.ranks.size()) return std::nullopt;
+  return DumpedMessage{.sends = parts[1] == "send",
+                       .peer = g.ranks[peer],
+                       .what = e.at("input_sizes").text() + " " + e.at("input_dtypes").text(),
+                       .completed = e.at("state").string() == "completed"};
+}
+
 DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file) {
   DumpOfRank d;
   const std::string name = file.filename().string();
@@ -85,13 +110,30 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
     if (const auto desc = config.find("desc"); desc && desc->string() != "undefined" && !desc->string().empty())
       g.name += " (" + desc->string() + ")";
     g.ranks = dumped_ranks(config.at("ranks"));
-    for (const json::Node& e : root.at("entries").items(0, 1u << 24)) {
+    const std::vector<json::Node> entries = root.at("entries").items(0, 1u << 24);
+    // PyTorch forgets its oldest records. GCCL keeps messages in flight alone.
+    const bool ours = root.has("comm_lib_version") && root.at("comm_lib_version").string().starts_with("gccl");
+    g.all_messages = !ours && !entries.empty() && entries[0].raw().value("record_id", 1) == 0;
+    std::size_t batch = 0;  // messages of the batch that is being read: they are done when it is
+    for (const json::Node& e : entries) {
       if (e.at("process_group").items(2, 2)[0].string() != id) continue;
-      if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) continue;
-      DumpedCall x;
-      x.sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
       std::string call = e.at("profiling_name").string();
       call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
+      if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) {
+        if (auto m = message_of(e, call, g)) g.messages.push_back(std::move(*m));
+        batch += e.at("state").string() == "scheduled" ? 1 : 0;
+        continue;
+      }
+      if (call == "coalesced" && batch > 0) {
+        const bool completed = e.at("state").string() == "completed";
+        for (std::size_t i = g.messages.size() - std::min(batch, g.messages.size()); i < g.messages.size(); ++i)
+          g.messages[i].completed = completed;
+        batch = 0;
+        continue;
+      }
+      batch = 0;
+      DumpedCall x;
+      x.sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
       x.what = call;
       if (equal_lengths(call)) x.what += " of " + e.at("input_sizes").text() + " " + e.at("input_dtypes").text();
       x.completed = e.at("state").string() == "completed";
