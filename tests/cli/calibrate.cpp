@@ -127,8 +127,9 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
   }
 }
 
+// Wrong units are looked for (bits for bytes are 8 times), not accuracy.
 // Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
-TEST_CASE("an exchange on the calibrated cluster takes about as long as real ranks take") {
+TEST_CASE("an exchange on the calibrated cluster takes as long as real ranks take, within a factor") {
   for (const char* backend : {"shm", "tcp"}) {
     CAPTURE(backend);
     std::map<int, std::string> apart = {{64, ""}, {262144, ""}};  // sizes that have not agreed yet, and what they found
@@ -141,7 +142,8 @@ TEST_CASE("an exchange on the calibrated cluster takes about as long as real ran
         const double predicted = predicted_us(folder, "c.json", size->first),
                      benched = benched_us(folder, backend, size->first);
         size->second += fmt::format("{:.3f} us predicted, {:.3f} us measured; ", predicted, benched);
-        const bool agree = predicted < 3 * benched && benched < 3 * predicted;
+        const double most = 5 * GCCL_TEST_SLOWDOWN;
+        const bool agree = predicted < most * benched && benched < most * predicted;
         size = agree ? apart.erase(size) : std::next(size);
       }
     }
