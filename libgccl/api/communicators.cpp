@@ -35,8 +35,7 @@ class ProgressThread {
     assert(more || users_ > 0);
     if (more && users_ == 0) {
       stop_ = false;
-      thread_ = std::thread([this] {
-        const OwnThread own;
+      thread_ = own_thread([this] {
         Backoff backoff(true);
         while (!stop_.load(std::memory_order_relaxed)) backoff.after(progress_all_but(nullptr));
       });

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "libgccl/base/no_destructor.hpp"
 
@@ -89,10 +90,20 @@ InUse::InUse() { users.fetch_add(1, std::memory_order_relaxed); }
 
 InUse::~InUse() { users.fetch_sub(1, std::memory_order_relaxed); }
 
-OwnThread::OwnThread() { own_threads.fetch_add(1, std::memory_order_relaxed); }
-OwnThread::~OwnThread() { own_threads.fetch_sub(1, std::memory_order_relaxed); }
+// Linux lists it before it first runs, on a busy machine long before: so the thread that starts it counts it, and
+// one_thread() does not look meanwhile.
+std::thread own_thread(std::function<void()> body) {
+  const ProcessLock lock;
+  std::thread thread([body = std::move(body)] {
+    body();
+    own_threads.fetch_sub(1, std::memory_order_relaxed);
+  });
+  own_threads.fetch_add(1, std::memory_order_relaxed);
+  return thread;
+}
 
 bool one_thread() {
+  const ProcessLock lock;
   DIR* const tasks = ::opendir("/proc/self/task");
   if (!tasks) return false;
   int threads = 0;

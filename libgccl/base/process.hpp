@@ -6,6 +6,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <thread>
 
 namespace gccl {
 
@@ -35,15 +37,10 @@ class InUse {
   InUse& operator=(const InUse&) = delete;
 };
 
-// While one lives on a thread of GCCL's own, which makes no calls of the program's.
-class OwnThread {
- public:
-  OwnThread();
-  ~OwnThread();
-  OwnThread(const OwnThread&) = delete;
-  OwnThread& operator=(const OwnThread&) = delete;
-};
-// This process has one thread that is not GCCL's own. False where the system does not say.
+// Starts a thread of GCCL's own, which makes no calls of the program's. Throws where there is no thread to be had.
+[[nodiscard]] std::thread own_thread(std::function<void()> body);
+// This process has one thread that is not GCCL's own. Never wrongly true; false where the system does not say, and for
+// a moment after one of GCCL's own has ended, which Linux lists for longer than it takes to join it.
 bool one_thread();
 
 // This process is a child of one that used GCCL when it forked. Cheap enough for every call.

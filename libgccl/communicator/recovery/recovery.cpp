@@ -140,10 +140,7 @@ void Recovery::start_thread() {
     else
       all_watched_ = false;
   }
-  thread_ = std::thread([this] {
-    const OwnThread own;
-    serve();
-  });
+  thread_ = own_thread([this] { serve(); });
 }
 
 // What runs short of memory half way is not known any more: then no call goes on, and none waits.

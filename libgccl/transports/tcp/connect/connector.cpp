@@ -133,10 +133,7 @@ Status Connector::start() {
   [[maybe_unused]] static const int once = std::atexit(finish_all);
   const std::lock_guard lock(living_mutex());
   try {
-    thread_ = std::thread([this] {
-      const OwnThread own;
-      run();
-    });
+    thread_ = own_thread([this] { run(); });
   } catch (const std::system_error& error) {
     return Status::error(fmt::format("tcp: cannot start a thread: {}", error.what()), GCCL_ERR_SYSTEM);
   }
