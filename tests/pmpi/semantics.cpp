@@ -120,6 +120,10 @@ TEST_CASE("a first call on one communicator does not hold up what is in flight o
   MPI_Comm_free(&b);
 }
 
+// What a call in flight has written so far. Where its request was freed, MPI has no other way to see that it is over,
+// so nothing orders this after what the drop-in's thread writes: the thread sanitizer must not expect it.
+[[gnu::noinline, gnu::no_sanitize_thread]] int so_far(const volatile int& result) { return result; }
+
 TEST_CASE("types, communicators and requests may be freed while calls are in flight") {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -128,7 +132,7 @@ TEST_CASE("types, communicators and requests may be freed while calls are in fli
   MPI_Type_vector(2, 1, 2, MPI_INT, &apart);
   MPI_Type_commit(&apart);
   int in = world_rank(), out = 0, all[4] = {world_rank() == 0 ? 8 : 0, -1, world_rank() == 0 ? 9 : 0, -1};
-  int lost = 0, one = 1;
+  static int lost = 0, one = 1;  // this rank may send from both when its result is there
   MPI_Request requests[2], given_up;
   MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
   MPI_Ibcast(all, 1, apart, 0, comm, &requests[1]);
@@ -145,11 +149,11 @@ TEST_CASE("types, communicators and requests may be freed while calls are in fli
   CHECK(all[2] == 9);
   // What nobody waits for completes in time all the same.
   MPI_Request none = MPI_REQUEST_NULL;
-  for (const double from = MPI_Wtime(); lost != world_size() && MPI_Wtime() - from < 60;) {
+  for (const double from = MPI_Wtime(); so_far(lost) != world_size() && MPI_Wtime() - from < 60;) {
     int flag = 0;
     MPI_Test(&none, &flag, MPI_STATUS_IGNORE);
   }
-  CHECK(lost == world_size());
+  CHECK(so_far(lost) == world_size());
 }
 
 TEST_CASE("many communicators, made, used and freed in turn and at once") {
