@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libgccl/json/pickle.hpp"
+#include "libgccl/json/reader.hpp"
 #include "sim/measured/doctor/doctor.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
@@ -178,8 +179,9 @@ TEST_CASE("in PyTorch's own dumps who holds up the others is named") {
 }
 
 TEST_CASE("of two messages that meet, lengths are compared, and ranks that wait for each other are named together") {
-  const auto message = [](bool sends, std::uint32_t peer, const char* what, bool completed = false) {
-    return sim::DumpedMessage{.sends = sends, .peer = peer, .what = what, .completed = completed};
+  const auto message = [](bool sends, std::uint32_t peer, std::uint64_t bytes, bool completed = false) {
+    return sim::DumpedMessage{
+        .sends = sends, .peer = peer, .what = "some bytes", .bytes = bytes, .completed = completed};
   };
   const auto with = [](std::uint32_t rank, std::vector<sim::DumpedMessage> messages, bool all = false) {
     sim::DumpOfRank d = dump(rank, 3, {});
@@ -187,18 +189,82 @@ TEST_CASE("of two messages that meet, lengths are compared, and ranks that wait 
     d.groups[0].all_messages = all;
     return d;
   };
-  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(true, 0, "5 x f32")}), with(2, {})}) ==
-        "differs [0,1]");
-  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(true, 0, "4 x f32")}), with(2, {})}) ==
-        "waits [0,1]");
-  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(1, {message(false, 0, "4 x f32")}), with(2, {})}) ==
-        "missing [1]; missing [0]");
-  CHECK(found({with(0, {message(false, 1, "4 x f32")}), with(2, {})}) == "no_dump [1]");
+  CHECK(found({with(0, {message(false, 1, 4)}), with(1, {message(true, 0, 5)}), with(2, {})}) == "differs [0,1]");
+  CHECK(found({with(0, {message(false, 1, 4)}), with(1, {message(true, 0, 0)}), with(2, {})}) == "waits [0,1]");
+  CHECK(found({with(0, {message(false, 1, 4)}), with(1, {message(true, 0, 4)}), with(2, {})}) == "waits [0,1]");
+  CHECK(found({with(0, {message(false, 1, 4)}), with(2, {})}) == "no_dump [1]");
   // The second receive meets the second send only, where all messages are known.
-  const std::vector<sim::DumpedMessage> two = {message(false, 1, "a", true), message(false, 1, "b")};
-  CHECK(found({with(0, two, true), with(1, {message(true, 0, "a", true)}, true), with(2, {}, true)}) == "missing [1]");
-  CHECK(found({with(0, two, true), with(1, {message(true, 0, "a", true), message(true, 0, "c")}, true), with(2, {})}) ==
+  const std::vector<sim::DumpedMessage> two = {message(false, 1, 4, true), message(false, 1, 5)};
+  CHECK(found({with(0, two, true), with(1, {message(true, 0, 4, true)}, true), with(2, {}, true)}) == "missing [1]");
+  CHECK(found({with(0, two, true), with(1, {message(true, 0, 4, true), message(true, 0, 6)}, true), with(2, {})}) ==
         "differs [0,1]");
+  // It was sent, and has not come.
+  CHECK(found({with(0, two, true), with(1, {message(true, 0, 4, true), message(true, 0, 5, true)}, true),
+               with(2, {})}) == "waits [0]");
+  // Circles, of two and of three; and a chain that ends at a rank without a dump.
+  CHECK(found({with(0, {message(false, 1, 4)}), with(1, {message(false, 0, 4)}), with(2, {})}) ==
+        "waits [0,1]; missing [1]; missing [0]");
+  CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)}), with(2, {message(true, 0, 4)})}) ==
+        "waits [0,1,2]; missing [1]; missing [2]; missing [0]");
+  CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)})}) == "no_dump [2]; missing [1]");
+}
+
+TEST_CASE("PyTorch's messages are of ranks in the group, and end with the batch that they are part of") {
+  const auto record = [](int id, const char* name, const char* state, int batch, int call = 0) {
+    const bool message = std::string(name).find("coalesced") == std::string::npos && call == 0;
+    return Json{{"record_id", id},
+                {"process_group", {"7", "pipeline"}},
+                {"collective_seq_id", call},
+                {"p2p_seq_id", batch},
+                {"profiling_name", std::string("nccl:") + name},
+                {"input_sizes", {{2, 3}}},
+                {"input_dtypes", {"BFloat16"}},
+                {"state", state},
+                {"is_p2p", message}};
+  };
+  const auto read = [](const Json& entries, const char* library = "2.28.9") {
+    const Folder folder;
+    const Json config = {{"7", {{"name", "7"}, {"desc", "pipeline"}, {"ranks", "[4, 6, 9]"}}}};
+    return sim::read_dump(folder.write(
+        "fr_6",
+        Json{{"version", "2.10"}, {"comm_lib_version", library}, {"pg_config", config}, {"entries", entries}}.dump()));
+  };
+  // Between two batches a message by itself, which nobody knows the start of: timing is off.
+  const Json entries = {record(0, "send 1->2", "scheduled", 1), record(1, "recv 1<-0", "scheduled", 1),
+                        record(2, "coalesced", "completed", 1), record(3, "send 1->0", "scheduled", 2),
+                        record(4, "send 1->2", "scheduled", 3), record(5, "coalesced", "completed", 3)};
+  const sim::DumpOfRank d = read(entries);
+  REQUIRE(d.groups.size() == 1);
+  const sim::DumpedGroup& g = d.groups[0];
+  CHECK(g.calls.empty());
+  CHECK(g.all_messages);
+  REQUIRE(g.messages.size() == 4);
+  CHECK(g.messages[0].peer == 9);
+  CHECK(g.messages[0].sends);
+  CHECK(g.messages[1].peer == 4);
+  CHECK(!g.messages[1].sends);
+  CHECK(g.messages[1].bytes == 12);
+  std::vector<bool> completed;
+  for (const sim::DumpedMessage& m : g.messages) completed.push_back(m.completed);
+  CHECK(completed == std::vector<bool>{true, true, false, true});
+  // Its parts were forgotten: it is no call, though it has the number of one.
+  Json cut = Json::array({entries[2], entries[3]});
+  CHECK(read(cut).groups[0].calls.empty());
+  CHECK(!read(cut).groups[0].all_messages);
+  cut.insert(cut.begin(), record(1, "all_reduce", "completed", 0, 5));
+  cut[1]["collective_seq_id"] = 5;
+  REQUIRE(read(cut).groups[0].calls.size() == 1);
+  CHECK(read(cut).groups[0].calls[0].completed);
+  // Parts of a collective are a call.
+  cut[0]["state"] = "scheduled", cut[1]["state"] = "started";
+  REQUIRE(read(cut).groups[0].calls.size() == 1);
+  CHECK(read(cut).groups[0].calls[0].what == "coalesced");
+  CHECK(!read(entries, "gccl 0.1.0").groups[0].all_messages);
+  for (const Json& wrong : {Json("0"), Json(), Json::array()}) {
+    Json bad = entries;
+    bad[5]["record_id"] = wrong;
+    CHECK_THROWS_AS(read(bad), json::InputError);
+  }
 }
 
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {

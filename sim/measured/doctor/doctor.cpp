@@ -43,13 +43,14 @@ struct MergedGroup {
     return at != calls.end() && at->sequence == sequence ? &*at : nullptr;
   }
   std::uint64_t last(std::uint32_t rank) const {
-    const auto& calls = of.at(rank)->calls;
-    return calls.empty() ? 0 : calls.back().sequence;
+    const auto found = of.find(rank);
+    return found == of.end() || found->second->calls.empty() ? 0 : found->second->calls.back().sequence;
   }
 };
 
 struct Findings {
   Json list = Json::array();
+  std::map<std::uint32_t, Ranks> wait_for;  // of ranks that wait: for whom
   void add(const char* kind, const MergedGroup& g, std::uint64_t sequence, const Ranks& ranks,
            const std::string& words) {
     list.push_back({{"kind", kind}, {"group", g.name}, {"sequence", sequence}, {"ranks", ranks}, {"text", words}});
@@ -112,37 +113,46 @@ const DumpedMessage* other_side(const DumpedGroup& here, const DumpedGroup& ther
 }
 
 // Of the messages between two ranks the first that waits says what is wrong.
-void find_waiting_messages(const std::vector<MergedGroup>& groups, const MergedGroup& g, Findings& out) {
+void find_waiting_messages(const std::vector<MergedGroup>& groups, const Ranks& dumped, const MergedGroup& g,
+                           Findings& out) {
   for (const auto& [rank, d] : g.of) {
     std::map<std::pair<bool, std::uint32_t>, std::size_t> before;  // by direction and peer
     std::set<std::pair<bool, std::uint32_t>> said;
+    std::string on_its_way;  // of messages that the other side is done with
+    const std::size_t found = out.list.size();
     for (const DumpedMessage& m : d->messages) {
       const std::pair way(m.sends, m.peer);
       const std::size_t k = before[way]++;
       if (m.completed || !said.insert(way).second) continue;
       const std::string in = fmt::format("rank {} waits {}", rank, waiting_text(m));
-      const auto peer = g.of.find(m.peer);
-      if (peer == g.of.end()) {
+      if (!dumped.contains(m.peer)) {
         out.add("no_dump", g, 0, {m.peer}, in + ", which left no dump: it has ended, or is in no call.");
         continue;
       }
-      const DumpedMessage* const other = other_side(*d, *peer->second, rank, m, k);
+      const auto peer = g.of.find(m.peer);
+      const DumpedMessage* const other = peer == g.of.end() ? nullptr : other_side(*d, *peer->second, rank, m, k);
       const char* const done = m.sends ? "received" : "sent";
-      if (!other)
+      const Ranks both = {rank, m.peer};
+      if (!other) {
+        out.wait_for[rank].insert(m.peer);
         out.add("missing", g, 0, {m.peer},
                 fmt::format("{}, which has not {} it, and {}.", in, done, elsewhere(groups, nullptr, m.peer)));
-      else if (m.sends && !other->completed)
+      } else if (m.sends && !other->completed) {
         continue;  // said of the receiver, for both
-      else if (other->what != m.what)
-        out.add("differs", g, 0, {std::min(rank, m.peer), std::max(rank, m.peer)},
-                fmt::format("{}, which has {} {}.", in, done, other->what));
-      else if (!other->completed)
-        out.add("waits", g, 0, {std::min(rank, m.peer), std::max(rank, m.peer)}, in + ", which waits as well.");
+      } else if (m.bytes != other->bytes && m.bytes > 0 && other->bytes > 0) {
+        out.add("differs", g, 0, both, fmt::format("{}, which has {} {}.", in, done, other->what));
+      } else if (other->completed) {
+        on_its_way = fmt::format("{}, which has {} it.", in, done);
+      } else {
+        out.add("waits", g, 0, both, in + ", which waits as well.");
+      }
     }
+    // Parts of a batch wait for its others.
+    if (out.list.size() == found && !on_its_way.empty()) out.add("waits", g, 0, {rank}, on_its_way);
   }
 }
 
-void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, Findings& out) {
+void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, const MergedGroup& g, Findings& out) {
   // The first call that some rank has not ended.
   std::uint64_t n = ~std::uint64_t(0);
   for (const auto& [rank, d] : g.of)
@@ -153,7 +163,7 @@ void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, 
   std::string what;
   std::map<std::uint32_t, std::uint32_t> waits_for;
   for (const std::uint32_t rank : g.ranks) {
-    if (!g.of.contains(rank)) {
+    if (!dumped.contains(rank)) {
       silent.insert(rank);
       continue;
     }
@@ -168,6 +178,7 @@ void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, 
   }
   const std::string in =
       fmt::format("{} {} in call #{} ({})", ranks_text(waiting), verb(waiting, "waits", "wait"), n, what);
+  for (const std::uint32_t rank : waiting) out.wait_for[rank].insert(missing.begin(), missing.end());
   for (const std::uint32_t rank : missing)
     out.add("missing", g, n, {rank},
             fmt::format("{}; rank {} has not entered it: it has made {} calls, and {}.", in, rank, g.last(rank),
@@ -255,6 +266,31 @@ void find_slow(const MergedGroup& g, Findings& out) {
                       worst->first, times, calls, double(mean) * 1e-6, double(next) * 1e-6 / double(calls)));
 }
 
+// Ranks of which each waits for the next, and the last for the first; empty where there are none.
+std::vector<std::uint32_t> circle_of(const std::map<std::uint32_t, Ranks>& wait_for) {
+  std::map<std::uint32_t, Ranks::const_iterator> next;  // of the ranks that were come to: whom to follow
+  for (const auto& [start, unused] : wait_for) {
+    std::vector<std::uint32_t> way;
+    const auto go_to = [&](std::uint32_t rank) {
+      const auto found = wait_for.find(rank);
+      if (found == wait_for.end() || !next.emplace(rank, found->second.begin()).second) return;
+      way.push_back(rank);
+    };
+    for (go_to(start); !way.empty();) {
+      const std::uint32_t at = way.back();
+      Ranks::const_iterator& to = next.at(at);
+      if (to == wait_for.at(at).end()) {
+        way.pop_back();
+        continue;
+      }
+      const std::uint32_t rank = *to++;
+      if (const auto before = std::find(way.begin(), way.end(), rank); before != way.end()) return {before, way.end()};
+      go_to(rank);
+    }
+  }
+  return {};
+}
+
 std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
   std::vector<MergedGroup> groups;
   std::map<std::uint32_t, const DumpOfRank*> seen;
@@ -282,17 +318,18 @@ std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
 
 nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
   const std::vector<MergedGroup> groups = groups_of(dumps);
+  Ranks dumped, waiting, absent;
+  for (const DumpOfRank& d : dumps) dumped.insert(d.rank);
   Findings differences, waits, slow;
   for (const MergedGroup& g : groups)
     if (!find_difference(g, differences)) {
-      find_waiting(groups, g, waits);
-      find_waiting_messages(groups, g, waits);
+      find_waiting(groups, dumped, g, waits);
+      find_waiting_messages(groups, dumped, g, waits);
       find_slow(g, slow);
     }
-  Ranks waiting, absent;
   for (const MergedGroup& g : groups) {
     for (const std::uint32_t rank : g.ranks)
-      if (!g.of.contains(rank)) absent.insert(rank);
+      if (!dumped.contains(rank)) absent.insert(rank);
     for (const auto& [rank, d] : g.of) {
       const auto pending = [](const auto& x) { return !x.completed; };
       if (std::any_of(d->calls.begin(), d->calls.end(), pending) ||
@@ -301,12 +338,27 @@ nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
     }
   }
   Json all = std::move(differences.list);
-  // Who waits himself only hands on what others hold up.
-  const auto hands_on = [&](const Json& f) { return waiting.contains(f["ranks"][0].get<std::uint32_t>()); };
-  for (const char* kind : {"differs", "missing", "no_dump", "late", "waits"})
-    for (const bool later : {false, true})
+  // Who waits for somebody only hands on what others hold up, unless they wait for each other.
+  const auto hands_on = [&](const Json& f) {
+    return f["kind"] == "missing" && waiting.contains(f["ranks"][0].get<std::uint32_t>());
+  };
+  const auto add_all = [&](bool handed_on) {
+    for (const char* kind : {"differs", "missing", "no_dump", "late", "waits"})
       for (const Json& f : waits.list)
-        if (f["kind"] == kind && hands_on(f) == later) all.push_back(f);
+        if (f["kind"] == kind && hands_on(f) == handed_on) all.push_back(f);
+  };
+  add_all(false);
+  if (all.empty() && !waits.list.empty())
+    if (const auto circle = circle_of(waits.wait_for); !circle.empty()) {
+      std::string words;
+      for (std::size_t i = 0; i < circle.size(); ++i)
+        words += fmt::format("{}rank {} for rank {}", i ? ", " : "", circle[i], circle[(i + 1) % circle.size()]);
+      Json f = waits.list[0];
+      f["kind"] = "waits", f["sequence"] = 0, f["ranks"] = Ranks(circle.begin(), circle.end());
+      f["text"] = fmt::format("they wait for each other: {}.", words);
+      all.push_back(std::move(f));
+    }
+  add_all(true);
   for (const Json& f : slow.list) all.push_back(f);
   Json files = Json::array();
   for (const DumpOfRank& d : dumps)
@@ -323,18 +375,18 @@ nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
 std::string doctor_text(const nlohmann::json& document) {
   const Json& findings = document["findings"];
   std::string out;
-  if (findings.empty()) {
-    const Ranks absent = document["absent"].get<Ranks>();
-    return fmt::format("{} dumps: no rank holds up the others{}.\n", document["dumps"].size(),
-                       absent.empty() ? "" : fmt::format("; {} left none", ranks_text(absent)));
-  }
+  const Ranks absent = document["absent"].get<Ranks>();
+  const std::string none = absent.empty() ? "" : fmt::format("; {} left none", ranks_text(absent));
+  if (findings.empty())
+    return fmt::format("{} dumps: no rank holds up the others{}.\n", document["dumps"].size(), none);
   Ranks culprits;
   for (const Json& r : findings[0]["ranks"]) culprits.insert(r.get<std::uint32_t>());
   out += fmt::format("culprit: {}\n{}\n", ranks_text(culprits), findings[0]["text"].get<std::string>());
   for (std::size_t i = 1; i < findings.size(); ++i)
     out += fmt::format("also, in group {}: {}\n", findings[i]["group"].get<std::string>(),
                        findings[i]["text"].get<std::string>());
-  return out + fmt::format("(group {}; {} dumps)\n", findings[0]["group"].get<std::string>(), document["dumps"].size());
+  return out + fmt::format("(group {}; {} dumps{})\n", findings[0]["group"].get<std::string>(),
+                           document["dumps"].size(), none);
 }
 
 }  // namespace gccl::sim

@@ -22,8 +22,9 @@ struct DumpedCall {
 // A send or a receive.
 struct DumpedMessage {
   bool sends = false;
-  std::uint32_t peer = 0;  // a rank of the job
-  std::string what;        // must be the same on both: "10 x f32"
+  std::uint32_t peer = 0;   // a rank of the job
+  std::string what;         // "10 x f32"
+  std::uint64_t bytes = 0;  // the same on both; 0: not known
   bool completed = false;
 };
 struct DumpedGroup {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -21,6 +22,16 @@ std::int64_t dumped_time(const json::Node& call, const char* key) {
 }
 
 std::uint32_t dumped_rank(const json::Node& n) { return std::uint32_t(n.integer(0, kRankMost)); }
+
+// Of an element, by GCCL's and PyTorch's names of types; 0: not known.
+std::uint64_t bytes_of(const std::string& type) {
+  static const std::map<std::string, std::uint64_t> kBytes = {
+      {"i8", 1},  {"u8", 1},   {"i16", 2},  {"u16", 2},      {"i32", 4},   {"u32", 4},   {"i64", 8},  {"u64", 8},
+      {"f16", 2}, {"bf16", 2}, {"f32", 4},  {"f64", 8},      {"Char", 1},  {"Byte", 1},  {"Bool", 1}, {"Short", 2},
+      {"Int", 4}, {"Long", 8}, {"Half", 2}, {"BFloat16", 2}, {"Float", 4}, {"Double", 8}};
+  const auto found = kBytes.find(type);
+  return found == kBytes.end() ? 0 : found->second;
+}
 
 std::uint32_t rank_of_job(const DumpedGroup& g, const json::Node& local) {
   return g.ranks[std::size_t(local.integer(0, std::int64_t(g.ranks.size()) - 1))];
@@ -57,12 +68,15 @@ DumpOfRank own_dump(const json::Node& root) {
       }
       g.calls.push_back(std::move(x));
     }
-    for (const json::Node& t : c.at("transfers").items())
+    for (const json::Node& t : c.at("transfers").items()) {
+      const auto count = std::uint64_t(t.at("count").integer(0, kNumberMost));
+      const std::string type = t.has("dtype") ? t.at("dtype").string() : "bytes";
       g.messages.push_back({.sends = t.at("call").string() == "send",
                             .peer = rank_of_job(g, t.at("peer")),
-                            .what = fmt::format("{} x {}", t.at("count").integer(0, kNumberMost),
-                                                t.has("dtype") ? t.at("dtype").string() : "bytes"),
+                            .what = fmt::format("{} x {}", count, type),
+                            .bytes = count * bytes_of(type),
                             .completed = t.at("state").string() == "completed"});
+    }
     d.groups.push_back(std::move(g));
   }
   return d;
@@ -90,10 +104,16 @@ std::optional<DumpedMessage> message_of(const json::Node& e, const std::string& 
   if (!std::regex_match(call, parts, kForm)) return std::nullopt;
   const std::size_t peer = std::stoul(parts[4]);
   if (peer >= g.ranks.size()) return std::nullopt;
-  return DumpedMessage{.sends = parts[1] == "send",
-                       .peer = g.ranks[peer],
-                       .what = e.at("input_sizes").text() + " " + e.at("input_dtypes").text(),
-                       .completed = e.at("state").string() == "completed"};
+  const json::Node sizes = e.at("input_sizes"), types = e.at("input_dtypes");
+  DumpedMessage m{.sends = parts[1] == "send",
+                  .peer = g.ranks[peer],
+                  .what = sizes.text() + " " + types.text(),
+                  .completed = e.at("state").string() == "completed"};
+  if (const auto shapes = sizes.items(), names = types.items(); shapes.size() == 1 && names.size() == 1) {
+    m.bytes = bytes_of(names[0].string());
+    for (const json::Node& n : shapes[0].items()) m.bytes *= std::uint64_t(n.integer(0, kNumberMost));
+  }
+  return m;
 }
 
 DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file) {
@@ -111,27 +131,33 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
       g.name += " (" + desc->string() + ")";
     g.ranks = dumped_ranks(config.at("ranks"));
     const std::vector<json::Node> entries = root.at("entries").items(0, 1u << 24);
-    // PyTorch forgets its oldest records. GCCL keeps messages in flight alone.
+    // PyTorch forgets its oldest records, or leaves out what has ended. GCCL keeps messages in flight alone.
     const bool ours = root.has("comm_lib_version") && root.at("comm_lib_version").string().starts_with("gccl");
-    g.all_messages = !ours && !entries.empty() && entries[0].raw().value("record_id", 1) == 0;
-    std::size_t batch = 0;  // messages of the batch that is being read: they are done when it is
+    g.all_messages = !ours && !entries.empty() && entries.back().has("record_id") &&
+                     entries.back().at("record_id").integer(0, kNumberMost) == std::int64_t(entries.size()) - 1;
+    std::vector<std::int64_t> batch_of;  // of each message that is part of a batch its number; else -1
+    bool scheduled = false;              // the latest call is
     for (const json::Node& e : entries) {
       if (e.at("process_group").items(2, 2)[0].string() != id) continue;
       std::string call = e.at("profiling_name").string();
       call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
       if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) {
-        if (auto m = message_of(e, call, g)) g.messages.push_back(std::move(*m));
-        batch += e.at("state").string() == "scheduled" ? 1 : 0;
+        if (auto m = message_of(e, call, g)) {
+          g.messages.push_back(std::move(*m));
+          const bool part = e.at("state").string() == "scheduled" && e.has("p2p_seq_id");
+          batch_of.push_back(part ? e.at("p2p_seq_id").integer(0, kNumberMost) : -1);
+        }
         continue;
       }
-      if (call == "coalesced" && batch > 0) {
+      if (call == "coalesced") {
+        // Parts of a batch stay as they were scheduled, and are done when it is. Parts of collectives are calls.
+        const std::int64_t number = e.has("p2p_seq_id") ? e.at("p2p_seq_id").integer(0, kNumberMost) : -2;
         const bool completed = e.at("state").string() == "completed";
-        for (std::size_t i = g.messages.size() - std::min(batch, g.messages.size()); i < g.messages.size(); ++i)
-          g.messages[i].completed = completed;
-        batch = 0;
-        continue;
+        for (std::size_t i = g.messages.size(); i-- > 0 && batch_of[i] == number;) g.messages[i].completed = completed;
+        const std::int64_t sequence = e.at("collective_seq_id").integer(0, kNumberMost);
+        if (g.calls.empty() || !scheduled || std::int64_t(g.calls.back().sequence) != sequence) continue;
       }
-      batch = 0;
+      scheduled = e.at("state").string() == "scheduled";
       DumpedCall x;
       x.sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
       x.what = call;
