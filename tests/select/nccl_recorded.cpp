@@ -71,7 +71,9 @@ TEST_CASE("channels and times are NCCL's own") {
       const Collective kind = name == "broadcast"   ? Collective::broadcast
                               : name == "allgather" ? Collective::allgather
                                                     : Collective::allreduce;
-      for (const auto& [algorithm, protocol] : kColumns) {
+      for (const auto& column : kColumns) {
+        const A algorithm = column.first;
+        const P protocol = column.second;
         in >> word;
         CAPTURE(int(algorithm));
         CAPTURE(int(protocol));

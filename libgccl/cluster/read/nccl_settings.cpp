@@ -70,8 +70,8 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
     multicast = multicast && type.inside == "switch" && on_node.size() > 2;
   }
   m.graph = nccl_ring_graph(links);
+  if (s.channels) m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
   m.tree = nccl_tree_graph(links, m.graph);
-  if (s.channels) m.tree = m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
   if (s.nvls.value_or(multicast)) m.nvls = nccl_nvls_graph(links);
   m.collnet = s.collnet.value_or(false);
   m.same_channels = m.nodes == 1 ? !pairwise : links.nics <= 1;

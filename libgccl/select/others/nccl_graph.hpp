@@ -21,8 +21,8 @@ struct NcclLinks {
 // half of it, but from Hopper on not where there are more than 4 below 50 GB/s.
 //
 // The rules give the channels that NCCL 2.28.9 finds on machines of 1 to 8 cards that NVLinks join, with a NIC a card
-// or fewer (tests/select/nccl_recorded.txt has them, and those few of which a rule is a step off). They know neither
-// where NICs are plugged in nor PCIe switches: machines over PCIe may get fewer.
+// (tests/select/nccl_recorded.txt). They know neither where NICs are plugged in nor PCIe switches: machines over PCIe
+// may get fewer.
 NcclGraph nccl_ring_graph(const NcclLinks& links);
 // As many channels as rings have, with as much between nodes; what one carries inside a node grows in steps as long as
 // the cards' links do and it is less than twice that.
