@@ -127,7 +127,7 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
   }
 }
 
-// Wrong units are looked for (bits for bytes are 8 times), not accuracy.
+// Wrong units are looked for (bits for bytes are 8 times; under sanitizers only those of a thousand), not accuracy.
 // Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
 TEST_CASE("an exchange on the calibrated cluster takes as long as real ranks take, within a factor") {
   for (const char* backend : {"shm", "tcp"}) {

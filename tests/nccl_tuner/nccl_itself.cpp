@@ -256,20 +256,29 @@ std::string name_of(const Call& c, int ranks) {
 
 // Whether the test can be made here; says why not. In a process of its own: one that has used CUDA cannot be forked.
 bool possible() {
-  return Child([] {
-           try {
-             void* const nccl = open_nccl();
-             if (!nccl) throw std::runtime_error(dlerror());
-             int version = 0;
-             must(symbol<int(int*)>(nccl, "ncclGetVersion")(&version), "ncclGetVersion");
-             if (version < 22700) throw std::runtime_error(fmt::format("NCCL {} is too old", version));
-             const Gpu gpu;
-           } catch (const std::exception& e) {
-             std::cout << "skipped, without NCCL and a GPU: " << e.what() << std::endl;
-             return 1;
-           }
-           return 0;
-         }).wait() == 0;
+  const int status =
+      Child([] {
+        alarm(60);
+        try {
+          void* const nccl = open_nccl();
+          if (!nccl) throw std::runtime_error(dlerror());
+          int version = 0;
+          must(symbol<int(int*)>(nccl, "ncclGetVersion")(&version), "ncclGetVersion");
+          if (version < 22700) throw std::runtime_error(fmt::format("NCCL {} is too old", version));
+          const Gpu gpu;
+          UniqueId id;
+          Comm alone = nullptr;
+          must(symbol<int(UniqueId*)>(nccl, "ncclGetUniqueId")(&id), "ncclGetUniqueId");
+          must(symbol<int(Comm*, int, UniqueId, int)>(nccl, "ncclCommInitRank")(&alone, 1, id, 0), "ncclCommInitRank");
+        } catch (const std::exception& e) {
+          std::cout << "skipped, without NCCL and a GPU: " << e.what() << std::endl;
+          return 1;
+        }
+        return 0;
+      }).wait();
+  if (WIFSIGNALED(status))
+    std::cout << "skipped, without NCCL and a GPU: trying them ended by signal " << WTERMSIG(status) << std::endl;
+  return status == 0;
 }
 
 }  // namespace
