@@ -137,8 +137,7 @@ void rank_of(int rank, int ranks, const std::vector<Call>& calls, const std::fil
   }
   Comm comm = nullptr;
   must(symbol<int(Comm*, int, UniqueId, int)>(nccl, "ncclCommInitRank")(&comm, ranks, id, rank), "ncclCommInitRank");
-  using Rooted = int(Device, Device, std::size_t, int, int, Comm, Stream);
-  using Reducing = int(Device, Device, std::size_t, int, int, Comm, Stream);
+  using Collective = int(Device, Device, std::size_t, int, int, Comm, Stream);  // with a root, or an operation
   constexpr int kFloat = 7, kSum = 0, kRoot = 0;
   const std::size_t most =
       std::max_element(calls.begin(), calls.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; })->bytes;
@@ -152,7 +151,7 @@ void rank_of(int rank, int ranks, const std::vector<Call>& calls, const std::fil
     int code = 0;
     switch (c.function) {
       case kBroadcast:
-        code = symbol<Rooted>(nccl, "ncclBroadcast")(in, out, count, kFloat, kRoot, comm, gpu.stream);
+        code = symbol<Collective>(nccl, "ncclBroadcast")(in, out, count, kFloat, kRoot, comm, gpu.stream);
         break;
       case kReduce:
         code = symbol<int(Device, Device, std::size_t, int, int, int, Comm, Stream)>(nccl, "ncclReduce")(
@@ -163,10 +162,10 @@ void rank_of(int rank, int ranks, const std::vector<Call>& calls, const std::fil
             in, out, block, kFloat, comm, gpu.stream);
         break;
       case kReduceScatter:
-        code = symbol<Reducing>(nccl, "ncclReduceScatter")(in, out, block, kFloat, kSum, comm, gpu.stream);
+        code = symbol<Collective>(nccl, "ncclReduceScatter")(in, out, block, kFloat, kSum, comm, gpu.stream);
         break;
       case kAllReduce:
-        code = symbol<Reducing>(nccl, "ncclAllReduce")(in, out, count, kFloat, kSum, comm, gpu.stream);
+        code = symbol<Collective>(nccl, "ncclAllReduce")(in, out, count, kFloat, kSum, comm, gpu.stream);
         break;
     }
     must(code, kNames[c.function]);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <regex>
 
+#include "libgccl/elements/dtype.hpp"
 #include "libgccl/json/pickle.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/doctor/doctor.hpp"
@@ -25,10 +26,10 @@ std::uint32_t dumped_rank(const json::Node& n) { return std::uint32_t(n.integer(
 
 // Of an element, by GCCL's and PyTorch's names of types; 0: not known.
 std::uint64_t bytes_of(const std::string& type) {
-  static const std::map<std::string, std::uint64_t> kBytes = {
-      {"i8", 1},  {"u8", 1},   {"i16", 2},  {"u16", 2},      {"i32", 4},   {"u32", 4},   {"i64", 8},  {"u64", 8},
-      {"f16", 2}, {"bf16", 2}, {"f32", 4},  {"f64", 8},      {"Char", 1},  {"Byte", 1},  {"Bool", 1}, {"Short", 2},
-      {"Int", 4}, {"Long", 8}, {"Half", 2}, {"BFloat16", 2}, {"Float", 4}, {"Double", 8}};
+  if (const auto own = dtype_named(type)) return size_of(*own);
+  static const std::map<std::string, std::uint64_t> kBytes = {{"Char", 1},  {"Byte", 1},  {"Bool", 1}, {"Short", 2},
+                                                              {"Int", 4},   {"Long", 8},  {"Half", 2}, {"BFloat16", 2},
+                                                              {"Float", 4}, {"Double", 8}};
   const auto found = kBytes.find(type);
   return found == kBytes.end() ? 0 : found->second;
 }
@@ -124,45 +125,47 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
     throw json::InputError(
         fmt::format("{}: the name of a dump of PyTorch's form ends in its rank, as fr_7 does", file.string()));
   d.rank = std::uint32_t(std::stoul(name.substr(digits)));
+  const std::vector<json::Node> entries = root.at("entries").items(0, 1u << 24);
+  // PyTorch forgets its oldest records, or leaves out what has ended. GCCL keeps messages in flight alone.
+  const bool ours = root.has("comm_lib_version") && root.at("comm_lib_version").string().starts_with("gccl");
+  const bool all = !ours && !entries.empty() && entries.back().has("record_id") &&
+                   entries.back().at("record_id").integer(0, kNumberMost) == std::int64_t(entries.size()) - 1;
   for (const auto& [id, config] : root.at("pg_config").members()) {
     DumpedGroup g;
     g.name = id;
+    g.all_messages = all;
     if (const auto desc = config.find("desc"); desc && desc->string() != "undefined" && !desc->string().empty())
       g.name += " (" + desc->string() + ")";
     g.ranks = dumped_ranks(config.at("ranks"));
-    const std::vector<json::Node> entries = root.at("entries").items(0, 1u << 24);
-    // PyTorch forgets its oldest records, or leaves out what has ended. GCCL keeps messages in flight alone.
-    const bool ours = root.has("comm_lib_version") && root.at("comm_lib_version").string().starts_with("gccl");
-    g.all_messages = !ours && !entries.empty() && entries.back().has("record_id") &&
-                     entries.back().at("record_id").integer(0, kNumberMost) == std::int64_t(entries.size()) - 1;
     std::vector<std::int64_t> batch_of;  // of each message that is part of a batch its number; else -1
     bool scheduled = false;              // the latest call is
     for (const json::Node& e : entries) {
       if (e.at("process_group").items(2, 2)[0].string() != id) continue;
       std::string call = e.at("profiling_name").string();
       call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
+      const std::string state = e.at("state").string();
       if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) {
         if (auto m = message_of(e, call, g)) {
           g.messages.push_back(std::move(*m));
-          const bool part = e.at("state").string() == "scheduled" && e.has("p2p_seq_id");
+          const bool part = state == "scheduled" && e.has("p2p_seq_id");
           batch_of.push_back(part ? e.at("p2p_seq_id").integer(0, kNumberMost) : -1);
         }
         continue;
       }
+      const auto sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
       if (call == "coalesced") {
         // Parts of a batch stay as they were scheduled, and are done when it is. Parts of collectives are calls.
         const std::int64_t number = e.has("p2p_seq_id") ? e.at("p2p_seq_id").integer(0, kNumberMost) : -2;
-        const bool completed = e.at("state").string() == "completed";
-        for (std::size_t i = g.messages.size(); i-- > 0 && batch_of[i] == number;) g.messages[i].completed = completed;
-        const std::int64_t sequence = e.at("collective_seq_id").integer(0, kNumberMost);
-        if (g.calls.empty() || !scheduled || std::int64_t(g.calls.back().sequence) != sequence) continue;
+        for (std::size_t i = g.messages.size(); i-- > 0 && batch_of[i] == number;)
+          g.messages[i].completed = state == "completed";
+        if (g.calls.empty() || !scheduled || g.calls.back().sequence != sequence) continue;
       }
-      scheduled = e.at("state").string() == "scheduled";
+      scheduled = state == "scheduled";
       DumpedCall x;
-      x.sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
+      x.sequence = sequence;
       x.what = call;
       if (equal_lengths(call)) x.what += " of " + e.at("input_sizes").text() + " " + e.at("input_dtypes").text();
-      x.completed = e.at("state").string() == "completed";
+      x.completed = state == "completed";
       x.began_ns = dumped_time(e, "time_created_ns");
       x.ended_ns = dumped_time(e, "time_discovered_completed_ns");
       if (!g.calls.empty() && g.calls.back().sequence == x.sequence) g.calls.pop_back();  // parts of one
