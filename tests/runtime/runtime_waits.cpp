@@ -74,22 +74,27 @@ TEST_CASE("ranks that come late to calls on many communicators are in no circle"
 
 // Each wait ends in time, and with it the other one: nobody waits for ever.
 TEST_CASE("ranks that wait for each other go on where a time limit ends a wait before") {
-  enum { receive, barrier, agreement, agreement_there };
-  for (const int kind : {receive, barrier, agreement, agreement_there})
+  enum { receive, barrier, agreement, agreement_there, crossed, barrier_and_agreement };
+  for (const int kind : {receive, barrier, agreement, agreement_there, crossed, barrier_and_agreement})
     for (const Job& job : transports(2))
       check(job, [kind](int rank) {
         const GCCL_Comm world = begin();
         const GCCL_Comm side = kind == agreement_there ? world : copy_of(world);
         RANK_SUCCESS(GCCL_Comm_set_timeout(side, 1500));
-        const bool agrees = kind == agreement || kind == agreement_there;
+        const bool agrees = kind == agreement || kind == agreement_there || kind == barrier_and_agreement;
+        const bool first = kind == receive || kind == agreement || kind == agreement_there;
         float x = 1, y = 0;
         std::uint64_t flags = 1;
         if (rank == 0) {
-          expect(kind == barrier ? GCCL_Barrier(side) : GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, side), GCCL_ERR_TIMEOUT, "");
-          RANK_SUCCESS(agrees ? GCCL_Comm_agree(world, &flags) : GCCL_Send(&x, 1, GCCL_FLOAT32, 1, world));
+          expect(first ? GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, side) : GCCL_Barrier(side), GCCL_ERR_TIMEOUT, "");
+          RANK_SUCCESS(agrees            ? GCCL_Comm_agree(world, &flags)
+                       : kind == crossed ? GCCL_Barrier(world)
+                                         : GCCL_Send(&x, 1, GCCL_FLOAT32, 1, world));
         } else {
           if (kind == agreement_there) RANK_SUCCESS(GCCL_Comm_set_timeout(side, 10000));
-          RANK_SUCCESS(agrees ? GCCL_Comm_agree(world, &flags) : GCCL_Recv(&y, 1, GCCL_FLOAT32, 0, world));
+          RANK_SUCCESS(agrees            ? GCCL_Comm_agree(world, &flags)
+                       : kind == crossed ? GCCL_Barrier(world)
+                                         : GCCL_Recv(&y, 1, GCCL_FLOAT32, 0, world));
         }
         GCCL_Finalize();
       });

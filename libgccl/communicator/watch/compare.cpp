@@ -109,11 +109,12 @@ void Watch::compare_self(Record& record) {
 std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
 
 // This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
-// or on another communicator, in an agreement to which this rank has not come, and knows of nobody.
+// or on another communicator, in an agreement to which this rank has not come, and knows of nobody. Neither wait ends
+// by a time limit.
 bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
   const Note& n = *peer.state;
-  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
+  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || w.limited || n.limited) return false;
   if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0
                              : !w.agrees() || std::int32_t(begun(record) - n.agreements) <= 0)
     return false;
@@ -149,12 +150,12 @@ void Watch::compare_agreement(Record& record, Peer& peer) {
 
 // Which ranks wait for which, from this rank's wait in a call on: ranks in the same call, then ranks in one call of
 // another communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has
-// not come to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a
-// rank has said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them
-// was heard.
+// not come to the other call, nobody ever goes on. Null where it does not, or where another thread or the end of a time
+// limit may help. What a rank has said of whom it waits for stays true while that one has not come; *heard_ns is when
+// the least recent of them was heard.
 const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
   const Waiting& w = record.waiting_;
-  if (w.in != In::collective || !w.blocked || w.peer >= record.world_rank_.size()) return nullptr;
+  if (w.in != In::collective || !w.blocked || w.limited || w.peer >= record.world_rank_.size()) return nullptr;
   const Peer* first = nullptr;
   Rank next = record.world_rank_[w.peer];
   *heard_ns = INT64_MAX;
@@ -163,6 +164,7 @@ const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) 
                                    [&](const Peer& p) { return record.world_rank_[p.rank] == next; });
     if (peer == record.peers_.end() || !peer->state) return nullptr;
     const Note& n = *peer->state;
+    if (n.limited) return nullptr;
     *heard_ns = std::min(*heard_ns, peer->heard_ns);
     if (!first && n.in == In::collective && n.peer < record.world_rank_.size() &&
         Descriptor::calls_ahead(n.signature, w.sequence) == 0) {

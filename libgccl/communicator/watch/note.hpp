@@ -30,8 +30,8 @@ struct Watch::Note {
   std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
   In in = In::nothing;
   std::uint8_t flags = 0;
-  In there = In::nothing;  // elsewhere: what it is in
-  std::uint8_t reserved = 0;
+  In there = In::nothing;                // elsewhere: what it is in
+  bool limited = false;                  // that ends by a time limit, after which the rank may make other calls
   std::uint32_t sent = 0, received = 0;  // messages to and from the reader that this rank has begun
   std::uint64_t wait = 0;                // in which this rank's thread is, on whatever communicator; 0: none
   // How many agreements this rank has begun, on this communicator and, elsewhere, on the one there.

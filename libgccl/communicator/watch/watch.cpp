@@ -279,6 +279,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.in = in;
     note.signature = w.signature;
     note.peer = peer;
+    note.limited = w.limited;
     if (w.blocked) note.flags |= kBlocked;
   };
   note.agreements = begun(record);
