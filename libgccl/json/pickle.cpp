@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "libgccl/json/reader.hpp"
+
 // The opcodes are those of Python's pickletools.
 namespace gccl::json {
 namespace {
@@ -153,7 +155,7 @@ class Reader {
       throw WrongPickle(fmt::format("byte {}: it adds to what it cannot add to", at_));
     v.parts.insert(v.parts.end(), parts.begin(), parts.end());
   }
-  void text(std::size_t n) { scalar(std::string(take(n))); }
+  void text(std::size_t n) { scalar(valid_text(std::string(take(n)))); }
   void remember(std::uint64_t as) { memo_[as] = top(); }
   void recall(std::uint64_t as) {
     const auto found = memo_.find(as);

@@ -135,6 +135,12 @@ Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   return Node(std::move(document), root, "");
 }
 
+Node Node::of(json value, const std::filesystem::path& file) {
+  auto document = std::make_shared<Document>(Document{file, std::move(value)});
+  const json* root = &document->root;
+  return Node(std::move(document), root, "");
+}
+
 const std::filesystem::path& Node::file() const { return document_->file; }
 
 bool Node::is_object() const { return value_->is_object(); }
@@ -284,7 +290,10 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{:.4g} {}", v, kUnits[u]);
 }
 
-std::string valid_text(const std::string& text) { return json::parse(format_value(text)).get<std::string>(); }
+std::string valid_text(const std::string& text) {
+  if (std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; })) return text;
+  return json::parse(format_value(text)).get<std::string>();
+}
 
 void replace_control(nlohmann::json& value) {
   if (value.is_string())

@@ -33,6 +33,8 @@ class Node {
   static Node load(const std::filesystem::path& file);
   // The same for text that is not in a file; `file` is the name used in messages and for relative references.
   static Node parse(std::string_view text, const std::filesystem::path& file);
+  // The same for a value that is there, not nested much deeper than kDepthMax.
+  static Node of(nlohmann::json value, const std::filesystem::path& file);
 
   const std::filesystem::path& file() const;
   std::string pointer() const { return pointer_; }

@@ -28,6 +28,10 @@ std::string ranks_text(const Ranks& ranks) {
 }
 const char* verb(const Ranks& ranks, const char* one, const char* many) { return ranks.size() == 1 ? one : many; }
 
+std::string ms_text(double ns) {
+  return ns < 999e6 ? fmt::format("{:.3g} ms", ns * 1e-6) : fmt::format("{:.0f} ms", ns * 1e-6);
+}
+
 // A group, with what each rank did in it.
 struct MergedGroup {
   std::string name;
@@ -190,8 +194,8 @@ void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, c
     const std::int64_t apart = began.size() > 1 ? began.back().first - began[began.size() - 2].first : 0;
     if (began[0].first > 0 && apart >= kLateNs)
       return out.add("late", g, n, {began.back().second},
-                     fmt::format("{}; rank {} came {:.3g} ms after all others, where the ranks' clocks agree.", in,
-                                 began.back().second, double(apart) * 1e-6));
+                     fmt::format("{}; rank {} came {} after all others, where the ranks' clocks agree.", in,
+                                 began.back().second, ms_text(double(apart))));
   }
   Ranks ends;  // of the chains of who waits for whom
   bool circle = false;
@@ -260,10 +264,9 @@ void find_slow(const MergedGroup& g, Findings& out) {
   const std::size_t times = last[worst->first];
   if (double(times) < kSlowShare * double(calls) || double(worst->second) < kSlowTimes * double(next)) return;
   out.add("slow", g, 0, {worst->first},
-          fmt::format("rank {} comes last to {} of {} calls that ranks began apart, {:.3g} ms after the first on "
-                      "average (the next latest: {:.3g} "
-                      "ms), where the ranks' clocks agree.",
-                      worst->first, times, calls, double(mean) * 1e-6, double(next) * 1e-6 / double(calls)));
+          fmt::format("rank {} comes last to {} of {} calls that ranks began apart, {} after the first on average (the "
+                      "next latest: {}), where the ranks' clocks agree.",
+                      worst->first, times, calls, ms_text(double(mean)), ms_text(double(next) / double(calls))));
 }
 
 // Ranks of which each waits for the next, and the last for the first; empty where there are none.

@@ -130,6 +130,8 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
   const bool ours = root.has("comm_lib_version") && root.at("comm_lib_version").string().starts_with("gccl");
   const bool all = !ours && !entries.empty() && entries.back().has("record_id") &&
                    entries.back().at("record_id").integer(0, kNumberMost) == std::int64_t(entries.size()) - 1;
+  std::map<std::string, std::vector<const json::Node*>> entries_of;  // by group
+  for (const json::Node& e : entries) entries_of[e.at("process_group").items(2, 2)[0].string()].push_back(&e);
   for (const auto& [id, config] : root.at("pg_config").members()) {
     DumpedGroup g;
     g.name = id;
@@ -139,12 +141,14 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
     g.ranks = dumped_ranks(config.at("ranks"));
     std::vector<std::int64_t> batch_of;  // of each message that is part of a batch its number; else -1
     bool scheduled = false;              // the latest call is
-    for (const json::Node& e : entries) {
-      if (e.at("process_group").items(2, 2)[0].string() != id) continue;
+    for (const json::Node* entry : entries_of[id]) {
+      const json::Node& e = *entry;
       std::string call = e.at("profiling_name").string();
       call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
       const std::string state = e.at("state").string();
-      if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) {
+      // What was written before PyTorch said so has the names alone.
+      if (e.raw().contains("is_p2p") ? e.at("is_p2p").boolean()
+                                     : call.starts_with("send") || call.starts_with("recv")) {
         if (auto m = message_of(e, call, g)) {
           g.messages.push_back(std::move(*m));
           const bool part = state == "scheduled" && e.has("p2p_seq_id");
@@ -191,7 +195,7 @@ DumpOfRank read_dump(const std::filesystem::path& file) {
     std::string error;
     if (!json::from_pickle(bytes, &document, &error))
       throw json::InputError(fmt::format("{}: no dump that can be read: {}", file.string(), error));
-    d = form(json::Node::parse(json::format_value(document), file));
+    d = form(json::Node::of(std::move(document), file));
   } else {
     d = form(json::Node::parse(bytes, file));
   }
