@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "libgccl/bootstrap/store_url.hpp"
+
 namespace gccl::launch {
 namespace {
 
@@ -69,6 +71,9 @@ std::string resolve(const Typed& t, Options* o) {
   if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
   if (o->port != 0 && !o->store.empty())
     return fmt::format("--port {}: only without --store, which says where the ranks meet", o->port);
+  StoreUrl store;
+  if (!o->store.empty())
+    if (const Status s = parse_store(o->store, &store); !s.ok()) return fmt::format("--store: {}", s.text());
   if (!o->local && o->spares + o->restarts > 0)
     return fmt::format(
         "{}: only without --hosts; elsewhere start such processes with GCCL_JOIN=1 and the job's store and "

@@ -347,12 +347,6 @@ class FileClient final : public Files {
 
 }  // namespace
 
-std::string file_store_prefix(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
-  return path + (path.ends_with('/') ? "gccl" : "/gccl");
-}
-
 Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out) {
   assert(store.rank < store.size);
   const fs::path folder = fs::path(store.prefix).parent_path();

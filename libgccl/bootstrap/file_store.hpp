@@ -26,7 +26,4 @@ struct FileStore {
 // GCCL_ERR_INVALID_ARGUMENT when the prefix's folder is not there or cannot be written to.
 Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out);
 
-// What "file:///PATH" means: PATH/gccl where PATH is a folder, else PATH itself.
-std::string file_store_prefix(const std::string& path);
-
 }  // namespace gccl

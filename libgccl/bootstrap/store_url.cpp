@@ -2,9 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <string_view>
-
-#include "libgccl/bootstrap/file_store.hpp"
 
 namespace gccl {
 
@@ -25,6 +24,12 @@ Status parse_store(const std::string& url, StoreUrl* out) {
   if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
   out->prefix = file_store_prefix(path);
   return {};
+}
+
+std::string file_store_prefix(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  return path + (path.ends_with('/') ? "gccl" : "/gccl");
 }
 
 }  // namespace gccl

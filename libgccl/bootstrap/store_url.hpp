@@ -17,4 +17,7 @@ struct StoreUrl {
 // GCCL_ERR_INVALID_ARGUMENT says what was expected.
 Status parse_store(const std::string& url, StoreUrl* out);
 
+// What "file:///PATH" means: PATH/gccl where PATH is a folder, else PATH itself.
+std::string file_store_prefix(const std::string& path);
+
 }  // namespace gccl
