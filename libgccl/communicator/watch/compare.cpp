@@ -109,17 +109,18 @@ void Watch::compare_self(Record& record) {
 std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
 
 // This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
-// or on another communicator, in an agreement to which this rank has not come, and knows of nobody. Neither wait ends
-// by a time limit.
+// or on another communicator, in an agreement to which this rank has not come, and knows of nobody. On another one it
+// may be that a time limit ends one of the waits, and the rank makes the missing call.
 bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
   const Note& n = *peer.state;
-  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || w.limited || n.limited) return false;
+  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
   if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0
                              : !w.agrees() || std::int32_t(begun(record) - n.agreements) <= 0)
     return false;
   if (!alone()) return false;
   if (agrees(n.in)) return w.in == In::collective && std::int32_t(n.agreements - begun(record)) > 0;
+  if (w.limited || n.limited) return false;
   return n.in == In::elsewhere && agrees(n.there) && std::any_of(records_.begin(), records_.end(), [&](const auto& r) {
            return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed) &&
                   std::int32_t(n.agreements_there - begun(*r)) > 0;
