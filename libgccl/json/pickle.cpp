@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -193,7 +194,9 @@ class Reader {
       case 'G': {                                // BINFLOAT
         std::uint64_t bits = 0;
         for (const char c : take(8)) bits = bits << 8 | std::uint8_t(c);
-        scalar(std::bit_cast<double>(bits));
+        // As a JSON document would have what is no number.
+        const auto number = std::bit_cast<double>(bits);
+        scalar(std::isfinite(number) ? nlohmann::json(number) : nlohmann::json());
         return true;
       }
       case 'X':                                 // BINUNICODE
@@ -262,9 +265,9 @@ class Reader {
     if (v.parts.size() % 2 != 0) throw WrongPickle("a dictionary with a key alone");
     for (std::size_t i = 0; i < v.parts.size(); i += 2) {
       const nlohmann::json key = document(v.parts[i], depth + 1);
-      out[key.is_string() ? key.get<std::string>()
-                          : key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)] =
-          document(v.parts[i + 1], depth + 1);
+      std::string name = key.is_string() ? key.get<std::string>() : format_value(key);
+      if (out.contains(name)) throw WrongPickle(fmt::format("a dictionary has key \"{}\" twice", name.substr(0, 80)));
+      out[std::move(name)] = document(v.parts[i + 1], depth + 1);
     }
     return out;
   }

@@ -100,6 +100,11 @@ TEST_CASE("a pickle of Python's is read as it was written, and nothing in it is 
   // A text of protocol 2 that is no UTF-8.
   REQUIRE(json::from_pickle("\x80\x02X\x02\0\0\0a\xff."s, &got, &error));
   CHECK(got == "a\ufffd");
+  // A number that is none, and two keys that are one text.
+  REQUIRE(json::from_pickle("\x80\x02G\x7f\xf8\0\0\0\0\0\0."s, &got, &error));
+  CHECK(got.is_null());
+  CHECK_FALSE(json::from_pickle("\x80\x02}(X\x01\0\0\0\xffK\x01X\x01\0\0\0\xfeK\x02u."s, &got, &error));
+  CHECK(error.find("twice") != std::string::npos);
   CHECK_FALSE(json::from_pickle(bytes_of_hex(kEvil), &got, &error));
   CHECK(error.find("would run code") != std::string::npos);
   // Cut or damaged anywhere it is refused, or is another value; it never crashes.
@@ -259,6 +264,12 @@ TEST_CASE("PyTorch's messages are of ranks in the group, and end with the batch 
   std::vector<bool> completed;
   for (const sim::DumpedMessage& m : g.messages) completed.push_back(m.completed);
   CHECK(completed == std::vector<bool>{true, true, false, true});
+  // Without is_p2p names tell, and a name that begins like a message's is a call's.
+  Json named = Json::array({record(0, "send 1->2", "scheduled", 1), record(1, "recv_object", "scheduled", 0, 1)});
+  for (Json& e : named) e.erase("is_p2p");
+  CHECK(read(named).groups[0].messages.size() == 1);
+  REQUIRE(read(named).groups[0].calls.size() == 1);
+  CHECK(read(named).groups[0].calls[0].what == "recv_object");
   // Its parts were forgotten: it is no call, though it has the number of one.
   Json cut = Json::array({entries[2], entries[3]});
   CHECK(read(cut).groups[0].calls.empty());

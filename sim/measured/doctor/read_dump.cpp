@@ -147,15 +147,14 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
       call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
       const std::string state = e.at("state").string();
       // What was written before PyTorch said so has the names alone.
-      if (e.raw().contains("is_p2p") ? e.at("is_p2p").boolean()
-                                     : call.starts_with("send") || call.starts_with("recv")) {
-        if (auto m = message_of(e, call, g)) {
-          g.messages.push_back(std::move(*m));
-          const bool part = state == "scheduled" && e.has("p2p_seq_id");
-          batch_of.push_back(part ? e.at("p2p_seq_id").integer(0, kNumberMost) : -1);
-        }
+      const bool said = e.raw().contains("is_p2p"), message = said && e.at("is_p2p").boolean();
+      if (auto m = message || !said ? message_of(e, call, g) : std::nullopt) {
+        g.messages.push_back(std::move(*m));
+        const bool part = state == "scheduled" && e.has("p2p_seq_id");
+        batch_of.push_back(part ? e.at("p2p_seq_id").integer(0, kNumberMost) : -1);
         continue;
       }
+      if (message) continue;
       const auto sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
       if (call == "coalesced") {
         // Parts of a batch stay as they were scheduled, and are done when it is. Parts of collectives are calls.
