@@ -266,7 +266,7 @@ class Reader {
     for (std::size_t i = 0; i < v.parts.size(); i += 2) {
       const nlohmann::json key = document(v.parts[i], depth + 1);
       std::string name = key.is_string() ? key.get<std::string>() : format_value(key);
-      if (out.contains(name)) throw WrongPickle(fmt::format("a dictionary has key \"{}\" twice", name.substr(0, 80)));
+      if (out.contains(name)) throw WrongPickle("a dictionary has a key twice, or two that are one text");
       out[std::move(name)] = document(v.parts[i + 1], depth + 1);
     }
     return out;

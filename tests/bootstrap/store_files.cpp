@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include "libgccl/bootstrap/store_url.hpp"
 #include "tests/bootstrap/stores.hpp"
 
 using namespace gccl;
