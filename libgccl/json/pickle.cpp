@@ -266,8 +266,8 @@ class Reader {
     for (std::size_t i = 0; i < v.parts.size(); i += 2) {
       const nlohmann::json key = document(v.parts[i], depth + 1);
       std::string name = key.is_string() ? key.get<std::string>() : format_value(key);
-      if (out.contains(name)) throw WrongPickle("a dictionary has a key twice, or two that are one text");
-      out[std::move(name)] = document(v.parts[i + 1], depth + 1);
+      if (!out.emplace(std::move(name), document(v.parts[i + 1], depth + 1)).second)
+        throw WrongPickle("a dictionary has a key twice, or two that are one text");
     }
     return out;
   }

@@ -82,11 +82,11 @@ TEST_CASE("ranks that wait for each other go on where a time limit ends a wait b
         const GCCL_Comm side = kind == agreement_there ? world : copy_of(world);
         RANK_SUCCESS(GCCL_Comm_set_timeout(side, 1500));
         const bool agrees = kind == agreement || kind == agreement_there || kind == barrier_and_agreement;
-        const bool first = kind == receive || kind == agreement || kind == agreement_there;
+        const bool receives = kind == receive || kind == agreement || kind == agreement_there;
         float x = 1, y = 0;
         std::uint64_t flags = 1;
         if (rank == 0) {
-          expect(first ? GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, side) : GCCL_Barrier(side), GCCL_ERR_TIMEOUT, "");
+          expect(receives ? GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, side) : GCCL_Barrier(side), GCCL_ERR_TIMEOUT, "");
           RANK_SUCCESS(agrees            ? GCCL_Comm_agree(world, &flags)
                        : kind == crossed ? GCCL_Barrier(world)
                                          : GCCL_Send(&x, 1, GCCL_FLOAT32, 1, world));
