@@ -244,16 +244,20 @@ LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first)
   struct Edge {
     std::size_t child, parent;  // of all members of both trees
   };
-  Messages whole(cluster);
+  Messages whole(cluster), feeds(cluster);
   std::vector<Messages> levels;
   std::vector<std::vector<Edge>> edges;
-  std::size_t base = 0;
+  std::size_t base = 0, fed = 0;
   for (const auto& g : groups) {
     const Rank places = Rank(g.size()) - std::min(first, Rank(g.size()));
     for (const auto tree : {first_tree, second_tree}) {
       for (Rank x = 1; x <= places; ++x) {
         const TreePlace t = tree(x, places);
-        if (first > 0 && t.parent == 0) whole.add(g[0], g[x - 1 + first]);
+        if (first > 0 && t.parent == 0) {
+          feeds.add(g[0], g[x - 1 + first]);
+          ++fed;
+          whole.add(g[0], g[x - 1 + first]);
+        }
         if (t.leaf()) continue;
         const auto level = std::size_t(std::bit_width(x > t.left ? x - t.left : t.left - x) - 1);
         while (levels.size() <= level) levels.emplace_back(cluster), edges.emplace_back();
@@ -288,7 +292,14 @@ LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first)
     result.push_back({{most.alpha - before.alpha, most.alone - before.alone}, most.shared - before.shared});
     before = most;
   }
-  return {.levels = std::move(result), .ns_per_byte = whole.busiest_ns()};
+  TreeLevel feed;
+  for (std::size_t i = 0; i < fed; ++i) {
+    const Hop alone = feeds.at(i, false);
+    feed.one.alpha_ns = std::max(feed.one.alpha_ns, alone.alpha_ns);
+    feed.one.beta_ns_per_byte = std::max(feed.one.beta_ns_per_byte, alone.beta_ns_per_byte);
+    feed.shared_ns_per_byte = std::max(feed.shared_ns_per_byte, feeds.at(i, true).beta_ns_per_byte);
+  }
+  return {.levels = std::move(result), .ns_per_byte = whole.busiest_ns(), .feed = feed};
 }
 
 LinkLoads::Shifts shifts_of(const Part& cluster, const Groups& groups) {

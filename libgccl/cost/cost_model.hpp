@@ -90,6 +90,7 @@ struct LinkLoads {
   struct Trees {
     std::vector<TreeLevel> levels;
     double ns_per_byte = 0;
+    TreeLevel feed;  // member 0's two messages to the roots
   };
   OnDemand<Trees> trees, fed_trees;
   OnDemand<Hop> odd;  // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message

@@ -74,6 +74,12 @@ class Paths {
     const Hop& hop = sparse(distance);
     return {hop, 2 * hop.beta_ns_per_byte};
   }
+  // What the first of n members sends to the roots of the trees of all others.
+  TreeLevel feed(Rank n) const {
+    if (const auto& known = traffic_->fed_trees; known && known->feed.one.alpha_ns > 0) return known->feed;
+    const Hop& hop = binomial(std::bit_floor(n - 1));
+    return {hop, 2 * hop.beta_ns_per_byte};
+  }
   // The busiest link's share of a byte of each of their messages, up and down (`fed`: down); 0 where routes are not
   // known.
   double trees_ns_per_byte(bool fed) const {

@@ -17,7 +17,10 @@ void scale(double by, LinkLoads::Shifts& s) {
   for (auto* hops : {&s.plain, &s.rounds, &s.turns}) scale(by, *hops);
 }
 void scale(double by, LinkLoads::Binomial& b) { scale(by, b.hops); }
-void scale(double by, LinkLoads::Trees& t) { scale(by, t.levels); }
+void scale(double by, LinkLoads::Trees& t) {
+  scale(by, t.levels);
+  scale(by, t.feed);
+}
 void scale(double by, LinkLoads::Swing& s) { scale(by, s.steps); }
 void scale(double by, LinkLoads::Next& n) {
   scale(by, n.ring);

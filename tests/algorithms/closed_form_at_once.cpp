@@ -137,3 +137,32 @@ TEST_CASE("neighbours on a torus exchange on both sides at once in several chann
   // Slices of blocks are messages: they are most of what short calls take.
   for (const Count channels : {4u, 8u, 16u}) near(1 << 17, channels, 2, 0.05);
 }
+
+// Cards of leonardo's nodes have a link for each pair, so that both of a rank's messages go at once there.
+TEST_CASE("double binary trees of several channels are predicted as the flow engine has them") {
+  const Algorithm& a = *find_algorithm(Collective::broadcast, "double_binary_tree");
+  for (const Count chunks_each : {1u, 4u}) {
+    double sum = 0, worst = 0;
+    int points = 0;
+    std::string where;
+    for (const auto& [name, ranks] : {std::pair("ethernet-cpu", 12u),
+                                      {"ethernet-cpu", 32u},
+                                      {"leonardo", 4u},
+                                      {"leonardo", 12u},
+                                      {"dgx-h100-superpod-2048", 32u},
+                                      {"alps-gh200-2048", 24u}}) {
+      const Machine machine(name, ranks);
+      for (const Count count : {Count(1) << 17, Count(1) << 20})
+        for (const Count channels : {2u, 4u, 8u}) {
+          const double off = std::abs(machine.ratio(a, count, channels, chunks_each) - 1);
+          sum += off, ++points;
+          if (off <= worst) continue;
+          worst = off;
+          where = fmt::format("{} ranks of {}, {} elements in {} channels", ranks, name, count, channels);
+        }
+    }
+    INFO(chunks_each, " chunks a channel: ", sum / points, " in the mean, ", worst, " for ", where);
+    CHECK(sum / points <= 0.08);
+    CHECK(worst <= 0.25);
+  }
+}

@@ -23,19 +23,32 @@ Rank root_of(TreePlace (*tree)(Rank, Rank), Rank size) {
   return place;
 }
 
-// Position 0 feeds one root after the other, and each level's right child gets its half after the left one.
+// When the last of so many channels' messages has arrived that leave one after the other, the last one at `begin`. They
+// share the hop fairly, so all arrive late.
+Cost arrive_together(Cost begin, const Hop& hop, double bytes, double channels, Cost gap_ns) {
+  const Cost alone = bytes * hop.beta_ns_per_byte, first = begin - (channels - 1) * gap_ns;
+  return hop.alpha_ns + std::max(begin + alone, first + channels * std::max(alone, gap_ns));
+}
+
+// Position 0 feeds one root after the other, and each level's right child gets its half after the left one. Channels of
+// a chunk each come to a level together, which passes both halves of all of them before the last right child goes on.
 Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
-  const double half = bytes / 2;
+  const double half = bytes / 2, channels = p.channels();
   const Rank others = n - 1;
-  const Hop& feed = p.binomial(std::bit_floor(others));
-  Cost latency = feed.alpha_ns, total = feed(half) + std::max(half * feed.beta_ns_per_byte, p.model().overhead_ns);
-  for (Count d = 1; 2 * d <= others; d *= 2) {
-    const TreeLevel level = p.trees(d, true);
+  const Cost overhead = p.model().overhead_ns, gap = 2 * overhead;
+  Cost latency = 0, total = (channels - 1) * gap;
+  const auto pass = [&](const TreeLevel& level, bool both) {
     latency += level.one.alpha_ns;
-    total += 2 * d == others ? level.one(half) : level.later(half, p.model().overhead_ns);
-  }
+    if (channels <= 1)
+      total += both ? level.later(half, overhead) : level.one(half);
+    else
+      total = arrive_together(total, {level.one.alpha_ns, both ? level.shared_ns_per_byte : level.one.beta_ns_per_byte},
+                              half, channels, gap);
+  };
+  pass(p.feed(n), true);
+  for (Count d = 1; 2 * d <= others; d *= 2) pass(p.trees(d, true), 2 * d < others);
   // Levels' messages may meet on a link.
-  return std::max(total, latency + half * p.trees_ns_per_byte(true));
+  return std::max(total, latency + channels * half * p.trees_ns_per_byte(true));
 }
 
 Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
@@ -62,13 +75,12 @@ Cost way_down(Rank n, double half, const Paths& p) {
 
 // The share of that way that a lane's next chunk waits for: a lane goes down one tree after the other, and the ranks'
 // depths in the two differ. Fitted to the model engine's times of 8 and 64 ranks of dgx-h100-superpod-2048,
-// gb200-nvl72-576 and alps-gh200-2048, with and without protocols; on several nodes to the flow engine's of 48 ranks.
-constexpr double kOfWayDown = 1.0 / 6, kOfWayDownNodes = 1.0 / 8;
+// gb200-nvl72-576 and alps-gh200-2048, with and without protocols.
+constexpr double kOfWayDown = 1.0 / 6;
 
 // How many times the first long messages of all channels, which share links fairly and so all come late, pass one as
-// one message, on one node and on several. By the flow engine's times of 6, 8, 24, 48 and 72 ranks of
-// dgx-h100-superpod-2048 and gb200-nvl72-576.
-constexpr double kInStep = 0.9, kInStepNodes = 0.4;
+// one message. By the flow engine's times of 6, 8 and 72 ranks of dgx-h100-superpod-2048 and gb200-nvl72-576.
+constexpr double kInStep = 0.9;
 
 // How much longer than a chunk's bytes take on a port of a node's only tree the next one comes: a lane's receive waits
 // for its sends, and few lanes do so together. By the flow engine's times of 4 to 8 ranks of ethernet-cpu,
@@ -77,20 +89,39 @@ double in_turns(const Slicing& s, double half) {
   return s.lanes <= 2 ? 1.4 : s.lanes <= 4 && half > kTurnsAbove / 2 ? 1.3 : 1;
 }
 
-// The root sends both halves of each chunk, and so does a rank with children.
+// What a byte of half a chunk keeps the busiest link busy for.
+double busiest_ns_per_byte(Rank n, const Paths& p) {
+  const double known = p.trees_ns_per_byte(true);
+  return known > 0 ? known : std::max(p.feed(n).shared_ns_per_byte, n > 2 ? p.trees(1, true).shared_ns_per_byte : 0);
+}
+
+Cost on_one_node(Rank n, double half, const Paths& p, const Slicing& s) {
+  const TreeLevel feed = p.feed(n);
+  const bool one_port = feed.shared_ns_per_byte > 1.5 * feed.one.beta_ns_per_byte;
+  const Cost link = half * busiest_ns_per_byte(n, p);
+  const Cost each = std::max({link * (one_port ? in_turns(s, half) : 1), 2 * p.model().exchange_gap_ns(),
+                              kOfWayDown * way_down(n, half, p) / double(s.lanes)});
+  if (half <= kTurnsAbove / 2) return each;
+  return each + kInStep * double(s.lanes - 1) * link / double(std::max<Count>(s.shares, 2) - 1);
+}
+
+// Places of a window that a rank with children has messages to both of them in.
+constexpr double kSends = 2;
+
+// The root sends both halves of each chunk, and so does a rank with children. On several nodes the first chunks of all
+// channels begin at once, and a rank that one tree reaches early and the other late has begun no more chunks of the one
+// than its window holds receives of the other, next to what it is sending.
 Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
-  const Paths p(v, m);
   const Rank n = std::max<Rank>(v.all.size, 2);
   const double bytes = m.bytes(double(c.count)), half = bytes / 2;
-  const double shared = n > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
-  const Cost link = std::max(
-      {bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared, half * p.trees_ns_per_byte(true)});
-  const bool one_node = v.nodes == 1;
-  const Cost waits = (one_node ? kOfWayDown : kOfWayDownNodes) * way_down(n, half, p) / double(s.lanes);
-  const Cost each = std::max({link * (one_node ? in_turns(s, half) : 1), 2 * m.exchange_gap_ns(), waits});
-  if (half <= kTurnsAbove / 2) return each;
-  return each +
-         (one_node ? kInStep : kInStepNodes) * double(s.lanes - 1) * link / double(std::max<Count>(s.shares, 2) - 1);
+  const Paths one(v, m);
+  if (v.nodes == 1) return on_one_node(n, half, one, s);
+  View all = v;
+  all.channels = Rank(s.lanes);
+  const Cost chunk = broadcast_double_binary_tree_over(n, bytes, one);
+  const Cost apart = (chunk - one.feed(n).one(half)) / (double(s.lanes) * std::max(1.0, double(s.window) - kSends));
+  const Cost each = std::max({half * busiest_ns_per_byte(n, one), 2 * m.exchange_gap_ns(), apart});
+  return after_in_step(each, chunk, broadcast_double_binary_tree_over(n, bytes, Paths(all, m)), s);
 }
 
 }  // namespace
@@ -103,6 +134,7 @@ constexpr Algorithm broadcast_double_binary_tree = {
     .bytes = "V",
     .make = double_binary_tree_broadcast,
     .cost = broadcast_cost<broadcast_double_binary_tree_over>,
+    .at_once = true,
     .interval = double_binary_tree_broadcast_interval,
 };
 
