@@ -367,13 +367,18 @@ double gathered_halving_of(const Part& cluster, const Groups& groups) {
 
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
   LinkLoads::Binomial t;
+  Messages whole(cluster);
   for (std::size_t d = 1; d < largest(groups); d *= 2) {
     Messages tree(cluster);
     for (const auto& g : groups)
-      for (std::size_t i = 0; i + d < g.size(); i += 2 * d) tree.add(g[i], g[i + d]);
+      for (std::size_t i = 0; i + d < g.size(); i += 2 * d) {
+        tree.add(g[i], g[i + d]);
+        whole.add(g[i], g[i + d]);
+      }
     t.hops.push_back(tree.slowest());
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
   }
+  t.ns_per_byte = whole.busiest_ns();
   return t;
 }
 

@@ -138,7 +138,7 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
 }
 
 Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
-  Cost port = 0, busiest = 0, messages = 0;
+  Cost port = 0, busiest = bytes * p.binomial_ns_per_byte(), messages = 0;
   for (Count d = std::bit_ceil(Count(n)) / 2; d > 0; d /= 2) {
     const bool farthest = 2 * d >= n;
     const double behind = farthest ? 0 : p.behind(d);

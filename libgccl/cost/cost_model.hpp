@@ -82,6 +82,7 @@ struct LinkLoads {
     std::vector<Hop> hops;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
     // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
     std::vector<double> behind_ns_per_byte;
+    double ns_per_byte = 0;  // the busiest link's share of a byte of each of all of them
   };
   OnDemand<Binomial> binomial;
   // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of

@@ -67,6 +67,8 @@ class Paths {
     const Hop &near = sparse(distance), &far = sparse(2 * distance);
     return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
   }
+  // The busiest link's share of a byte of each of the tree's messages; 0 where routes are not known.
+  double binomial_ns_per_byte() const { return traffic_->known() ? traffic_->binomial->ns_per_byte : 0; }
   // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
   TreeLevel trees(Count distance, bool fed) const {
     if (const auto& known = fed ? traffic_->fed_trees : traffic_->trees; known && !known->levels.empty())
