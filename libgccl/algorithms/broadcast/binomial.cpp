@@ -13,13 +13,18 @@ Schedule binomial_broadcast(Call c, View v, Share mine) {
   return binomial_broadcast_from(v.all, c.root, input_of(c, v, mine), output_of(c, v, mine));
 }
 
-// The root has no more messages on their way than its lanes' windows hold.
+// The root has no more messages on their way than its lanes' windows hold, and a rank that passes chunks on one a lane
+// where they wait for their receive.
 Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
   const double bytes = m.bytes(double(c.count));
-  Cost messages = 0;
-  for (Count d = 1; d < v.all.size; d *= 2) messages += m.in_channel(p.binomial(d), bytes);
-  return std::max(binomial_interval(v.all.size, bytes, m.overhead_ns, p), messages / chunks_in_flight(s, 1));
+  Cost messages = 0, cycle = 0;
+  for (Count d = 1; d < v.all.size; d *= 2) {
+    const Cost message = m.in_channel(p.binomial(d), bytes);
+    messages += message;
+    if (m.met(bytes) && d > 1 && d + 1 < v.all.size) cycle = std::max(cycle, message / double(s.lanes));
+  }
+  return std::max({binomial_interval(v.all.size, bytes, m.overhead_ns, p), messages / chunks_in_flight(s, 1), cycle});
 }
 
 }  // namespace
