@@ -204,7 +204,7 @@ TEST_CASE("a rank that was given up for its slowness does not go on alone") {
       GCCL_Comm world = begin();
       double x = 1, sum = 0;
       RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
-      if (rank == 0) ::usleep(900000);
+      if (rank == 0) ::usleep(2000000);
       expect(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "late");
       GCCL_Finalize();
     });
