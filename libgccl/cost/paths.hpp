@@ -78,7 +78,7 @@ class Paths {
   }
   // What the first of n members sends to the roots of the trees of all others.
   TreeLevel feed(Rank n) const {
-    if (const auto& known = traffic_->fed_trees; known && known->feed.one.alpha_ns > 0) return known->feed;
+    if (const auto& known = traffic_->fed_trees; known && known->ns_per_byte > 0) return known->feed;
     const Hop& hop = binomial(std::bit_floor(n - 1));
     return {hop, 2 * hop.beta_ns_per_byte};
   }
@@ -169,11 +169,12 @@ Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
   return over(v.all.size, bytes, Paths(v, m));
 }
 
-// The same for a broadcast, whose root copies its vector while the messages go: where memory is slower than the links,
-// that takes longest.
+// What a broadcast's root copies while the messages go: where memory is slower than the links, that takes longest.
+inline Cost root_copy(const Call& c, const CostModel& m) { return m.copy(c.in_place ? 0 : m.bytes(double(c.count))); }
+
 template <GroupCost over>
 Cost broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return std::max(vector_cost<over>(c, v, m), m.copy(c.in_place ? 0 : m.bytes(double(c.count))));
+  return std::max(vector_cost<over>(c, v, m), root_copy(c, m));
 }
 
 }  // namespace gccl
