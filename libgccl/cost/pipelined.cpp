@@ -16,9 +16,9 @@ struct Windows {
         rest(messages - 1 - full * in_flight) {}
 };
 
-Cost train(double messages, const Hop& hop, double bytes, double gap, double steps_each) {
+Cost train(double messages, const Hop& hop, double bytes, double gap, double steps_each, double channels = 1) {
   if (messages <= 0) return 0;
-  const Windows w(messages, steps_each);
+  const Windows w(messages, steps_each, channels);
   // While a full window passes, either its messages' gaps or the oldest message's whole time.
   return w.full * std::max(w.in_flight * gap, hop(bytes)) + w.rest * gap + hop(bytes);
 }
@@ -58,18 +58,24 @@ double chunks_in_flight(const Slicing& s, double steps) {
   return double(s.lanes) * std::max(1.0, double(s.window) / steps);
 }
 
-Cost fan_out(const View& v, const CostModel& m, double bytes) {
+Cost fan_out(const View& v, const CostModel& m, double bytes, double chunks, double in_step) {
   if (m.all.known()) {
     const LinkLoads::Fans& f = *m.all.fans;
+    const double channels = v.channels, others = v.all.size - 1, messages = chunks * others;
     // The slowest message may pass concurrently with the others, so what the busiest link carries ends without it.
     const Hop share{f.out_mean.alpha_ns, f.out_ns_per_byte};
-    return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
-                     train(v.all.size - 1, f.out_mean, bytes, m.overhead_ns, 1),
-                     f.out_ns + bytes * f.out.beta_ns_per_byte, f.out.alpha_ns + bytes * f.out_in_order_ns_per_byte});
+    const double apart = others * f.out_ns_per_byte, together = f.out_in_order_ns_per_byte;
+    return std::max(
+        {train(messages, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1, channels),
+         train(messages, f.out_mean, bytes, m.overhead_ns, 1, channels),
+         std::max(f.out_ns, f.out.alpha_ns + (messages - 1) * m.overhead_ns) +
+             channels * bytes * f.out.beta_ns_per_byte,
+         f.out.alpha_ns + chunks * bytes * (apart + in_step * (together - apart))});
   }
-  const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
-  return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
-         pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
+  const double far = v.nodes > 1 ? v.all.size - CostModel::per_node(v) : 0;
+  const Cost across = pipelined(chunks * far, m.net, bytes, m.overhead_ns, 1),
+             inside = pipelined(chunks * (v.all.size - 1 - far), m.node, bytes, m.overhead_ns, 1);
+  return across + inside - (1 - in_step) * std::min(across, inside);
 }
 
 // All messages are on their way at once and queue for the one port and its rank. Where they pass the port one after the

@@ -39,8 +39,11 @@ Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s);
 // and at least one each.
 double chunks_in_flight(const Slicing& s, double steps);
 
-// A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.
-Cost fan_out(const View& v, const CostModel& m, double bytes);
+// A message of `bytes` from one rank to each other one: one a channel, or of so many `chunks` in all channels, of which
+// `in_step` (0 to 1) says how far they are with the same rank at once, so that each waits for those before it.
+Cost fan_out(const View& v, const CostModel& m, double bytes, double chunks, double in_step);
+inline Cost fan_out(const View& v, const CostModel& m, double bytes) { return fan_out(v, m, bytes, v.channels, 1); }
+// A message from each other rank to one; from each rank to each other one.
 Cost fan_in(const View& v, const CostModel& m, double bytes);
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each = 2);
 

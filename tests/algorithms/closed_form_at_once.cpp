@@ -184,3 +184,32 @@ TEST_CASE("trees' chunks follow each other as the busiest link and posted receiv
     }
   }
 }
+
+// One rank's blocks to all others: near ones and far ones, whose links are not busy at the same time where all channels
+// are with the same rank.
+TEST_CASE("linear scatters in several channels are predicted as the flow engine has them") {
+  const Algorithm& a = *find_algorithm(Collective::scatter, "linear");
+  double sum = 0, worst = 0;
+  int points = 0;
+  std::string where;
+  for (const auto& [name, ranks] : {std::pair("dgx-h100-superpod-2048", 32u),
+                                    {"gb200-nvl72-576", 8u},
+                                    {"gb200-nvl72-576", 144u},
+                                    {"alps-gh200-2048", 64u},
+                                    {"leonardo", 40u}}) {
+    const Machine machine(name, ranks);
+    for (const Count count : {Count(1) << 11, Count(1) << 15, Count(1) << 19})
+      for (const Count channels : {1u, 2u, 8u})
+        for (const Count chunks : {1u, 4u}) {
+          const double off = std::abs(machine.ratio(a, count, channels, chunks) - 1);
+          sum += off, ++points;
+          if (off <= worst) continue;
+          worst = off;
+          where = fmt::format("{} ranks of {}, {} elements, {} chunks in each of {} channels", ranks, name, count,
+                              chunks, channels);
+        }
+  }
+  INFO("off by ", sum / points, " in the mean, ", worst, " for ", where);
+  CHECK(sum / points <= 0.05);
+  CHECK(worst <= 0.25);
+}
