@@ -31,7 +31,7 @@ struct Machine {
   }
 
   // Predicted by simulated.
-  double ratio(const Algorithm& a, Count count, Count channels, Count chunks_each = 1) const {
+  double ratio(const Algorithm& a, Count count, Count channels, Count chunks_each = 1, std::size_t protocol = 0) const {
     const Call call{.kind = a.kind, .count = count};
     const Slicing s{channels * chunks_each, channels, by.tuning.window};
     Workload w;
@@ -45,9 +45,9 @@ struct Machine {
                      .lanes = s.lanes,
                      .window = s.window,
                      .element_bytes = 4,
-                     .protocol = &cluster->protocols()[0]}};
+                     .protocol = &cluster->protocols()[protocol]}};
     w.streams = {{{0}}};
-    return predicted(a, call, layout->view(0), by.models[0], s, by.tuning) / double(run_flow(w).time_ns);
+    return predicted(a, call, layout->view(0), by.models[protocol], s, by.tuning) / double(run_flow(w).time_ns);
   }
 };
 
@@ -171,15 +171,19 @@ TEST_CASE("double binary trees of several channels are predicted as the flow eng
 // more than 16 KiB wait for their receives, of which a rank that passes chunks on has one posted.
 TEST_CASE("trees' chunks follow each other as the busiest link and posted receives let them") {
   for (const auto& [name, algorithm, kind, ranks, count, most] :
-       {std::tuple("gb200-nvl72-576", "binomial", Collective::broadcast, 144u, Count(750000), 0.15),
+       {std::tuple("gb200-nvl72-576", "binomial", Collective::broadcast, 144u, Count(750000), 0.2),
         {"gb200-nvl72-576", "binomial", Collective::reduce, 144u, Count(750000), 0.2},
         {"lumi-g", "binomial", Collective::broadcast, 8u, Count(1) << 18, 0.02},
         {"lumi-g", "double_binary_tree", Collective::broadcast, 9u, Count(3) << 20, 0.25},
-        {"lumi-g", "double_binary_tree", Collective::broadcast, 7u, Count(1) << 24, 0.1}}) {
+        {"lumi-g", "double_binary_tree", Collective::broadcast, 7u, Count(1) << 24, 0.15}}) {
     const Machine machine(name, ranks);
-    for (const Count chunks : {4u, 8u, 16u}) {
-      const double ratio = machine.ratio(*find_algorithm(kind, algorithm), count, 1, chunks);
-      INFO(algorithm, " on ", ranks, " ranks of ", name, ", ", count, " elements in ", chunks, " chunks: ", ratio);
+    const std::size_t protocol = std::string(name) == "lumi-g" ? 2 : 0;  // "memory"; "LL"
+    for (const Count chunks : {4u, 8u, 16u, 128u}) {
+      const double ratio = machine.ratio(*find_algorithm(kind, algorithm), count, 1, chunks, protocol);
+      const std::string where =
+          fmt::format("{} on {} ranks of {}, {} elements in {} chunks", algorithm, ranks, name, count, chunks);
+      CAPTURE(where);
+      CAPTURE(ratio);
       CHECK(std::abs(ratio - 1) <= most);
     }
   }
@@ -210,6 +214,6 @@ TEST_CASE("linear scatters in several channels are predicted as the flow engine 
         }
   }
   INFO("off by ", sum / points, " in the mean, ", worst, " for ", where);
-  CHECK(sum / points <= 0.05);
+  CHECK(sum / points <= 0.035);
   CHECK(worst <= 0.25);
 }

@@ -95,13 +95,13 @@ double busiest_ns_per_byte(Rank n, const Paths& p) {
   return known > 0 ? known : std::max(p.feed(n).shared_ns_per_byte, n > 2 ? p.trees(1, true).shared_ns_per_byte : 0);
 }
 
-// Where messages wait for their receives, a rank with children posts the next one when the one before has arrived: the
-// slower of the two messages of a parent.
+// Where messages wait for their receives, a rank with children posts the next one when the one before has arrived, over
+// links that both trees' messages are on.
 Cost cycle(Rank n, double half, const Paths& p) {
   if (!p.model().met(half) || n <= 3) return 0;
-  Cost slowest = p.feed(n).later(half, 0);
-  for (Count d = 2; 2 * d <= n - 1; d *= 2) slowest = std::max(slowest, p.trees(d, true).later(half, 0));
-  return slowest;
+  Cost alpha = p.feed(n).one.alpha_ns;
+  for (Count d = 2; 2 * d <= n - 1; d *= 2) alpha = std::max(alpha, p.trees(d, true).one.alpha_ns);
+  return alpha + half * busiest_ns_per_byte(n, p);
 }
 
 Cost on_one_node(Rank n, double half, const Paths& p, const Slicing& s) {
