@@ -22,9 +22,10 @@ Schedule linear_scatter(Call c, View v, Share mine) {
   co_yield copy(in[r], out);
 }
 
+Cost copied(const Call& c, const CostModel& m) { return m.copy(c.in_place ? 0 : m.bytes(double(c.count))); }
+
 Cost linear_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count));
-  return std::max(fan_out(v, m, block), m.copy(c.in_place ? 0 : block));
+  return std::max(fan_out(v, m, m.bytes(double(c.count))), copied(c, m));
 }
 
 // How much less of the time in which the busiest link waits for other ones' messages each further chunk of a channel
@@ -43,7 +44,7 @@ Cost linear_scatter_interval(const Call& c, const View& v, const CostModel& m, c
   double in_step = each > 1 ? std::max(0.0, 1 - double(s.window) / (v.all.size - 1)) : 1;
   if (s.lanes > kChannelsInStep) in_step /= 1 + kApart * (each - 1);
   const Cost end = fan_out(all, m, m.bytes(double(c.count)), double(s.shares), in_step);
-  return (end - one) / double(s.shares - 1);
+  return std::max((end - one) / double(s.shares - 1), copied(c, m));
 }
 
 }  // namespace
