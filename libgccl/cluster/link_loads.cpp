@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
-#include <mutex>
 #include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
@@ -12,24 +10,9 @@
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
-#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
-
-Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>& route) {
-  const Protocol::Way& way = cluster.way(from, to);
-  const Nanos overheads = cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns;
-  Hop hop{.alpha_ns = double(overheads) + way.latency_ns, .beta_ns_per_byte = 0};
-  double narrowest = INFINITY;
-  for (const LinkId l : route) {
-    hop.alpha_ns += double(cluster.latency_ns(l));
-    narrowest = std::min(narrowest, cluster.bandwidth_GBps(l));
-  }
-  hop.beta_ns_per_byte = 1 / (narrowest * way.efficiency);
-  return hop;
-}
-
 namespace {
 
 std::size_t largest(const Groups& groups) {
@@ -38,44 +21,12 @@ std::size_t largest(const Groups& groups) {
   return most;
 }
 
-// Arrays of zeros that nobody uses. Not thread_local: LeakSanitizer crashes where it scans such memory of a program
-// that has loaded plug-ins.
-constexpr std::size_t kSpareArrays = 16, kSpareLinks = 1 << 20;
-struct Spare {
-  std::mutex mutex;
-  std::vector<std::vector<double>> loads;
-};
-Spare& spare() {
-  static NoDestructor<Spare> s;
-  return *s;
-}
-
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
 
 }  // namespace
-
-std::vector<double> Messages::zeros(std::size_t links) {
-  std::vector<double> load;
-  {
-    const std::lock_guard lock(spare().mutex);
-    if (auto& loads = spare().loads; !loads.empty()) {
-      load = std::move(loads.back());
-      loads.pop_back();
-    }
-  }
-  load.resize(links);
-  return load;
-}
-
-Messages::~Messages() {
-  if (load_.empty() || load_.capacity() > kSpareLinks) return;
-  for (const LinkId l : used_) load_[l] = 0;
-  const std::lock_guard lock(spare().mutex);
-  if (auto& loads = spare().loads; loads.size() < kSpareArrays) loads.push_back(std::move(load_));
-}
 
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
   Messages shift(cluster);
@@ -247,7 +198,7 @@ LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first)
   Messages whole(cluster), feeds(cluster);
   std::vector<Messages> levels;
   std::vector<std::vector<Edge>> edges;
-  std::size_t base = 0, fed = 0;
+  std::size_t base = 0;
   for (const auto& g : groups) {
     const Rank places = Rank(g.size()) - std::min(first, Rank(g.size()));
     for (const auto tree : {first_tree, second_tree}) {
@@ -255,7 +206,6 @@ LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first)
         const TreePlace t = tree(x, places);
         if (first > 0 && t.parent == 0) {
           feeds.add(g[0], g[x - 1 + first]);
-          ++fed;
           whole.add(g[0], g[x - 1 + first]);
         }
         if (t.leaf()) continue;
@@ -292,14 +242,9 @@ LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first)
     result.push_back({{most.alpha - before.alpha, most.alone - before.alone}, most.shared - before.shared});
     before = most;
   }
-  TreeLevel feed;
-  for (std::size_t i = 0; i < fed; ++i) {
-    const Hop alone = feeds.at(i, false);
-    feed.one.alpha_ns = std::max(feed.one.alpha_ns, alone.alpha_ns);
-    feed.one.beta_ns_per_byte = std::max(feed.one.beta_ns_per_byte, alone.beta_ns_per_byte);
-    feed.shared_ns_per_byte = std::max(feed.shared_ns_per_byte, feeds.at(i, true).beta_ns_per_byte);
-  }
-  return {.levels = std::move(result), .ns_per_byte = whole.busiest_ns(), .feed = feed};
+  return {.levels = std::move(result),
+          .ns_per_byte = whole.busiest_ns(),
+          .feed = {.one = feeds.alone(), .shared_ns_per_byte = feeds.busiest_ns()}};
 }
 
 LinkLoads::Shifts shifts_of(const Part& cluster, const Groups& groups) {
