@@ -184,6 +184,8 @@ struct CostModel {
   double exchange_gap_ns() const { return std::max(overhead_ns, receive_overhead_ns); }
   double combine(double bytes) const { return bytes * combine_ns_per_byte; }
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
+  // Of what a rank has itself, to where the call wants it.
+  double own_copy(const Call& c, double bytes) const { return c.in_place ? 0 : copy(bytes); }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
   // Ranks on every node but, where they follow each other node by node, the last one, which may hold fewer.

@@ -165,16 +165,15 @@ Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
   const Count count = largest_block(c, v.all.size);
   const double bytes = m.bytes(double(count));
   if (count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   return over(v.all.size, bytes, Paths(v, m));
 }
 
-// What a broadcast's root copies while the messages go: where memory is slower than the links, that takes longest.
-inline Cost root_copy(const Call& c, const CostModel& m) { return m.copy(c.in_place ? 0 : m.bytes(double(c.count))); }
-
+// The same for a broadcast, whose root copies its vector while the messages go: where memory is slower than the links,
+// that takes longest.
 template <GroupCost over>
 Cost broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return std::max(vector_cost<over>(c, v, m), root_copy(c, m));
+  return std::max(vector_cost<over>(c, v, m), m.own_copy(c, m.bytes(double(c.count))));
 }
 
 }  // namespace gccl

@@ -73,4 +73,10 @@ struct View {
   bool uniform() const { return Count(rails) * nodes == all.size; }  // every node holds the same number of ranks
 };
 
+// The same, of which a closed form is asked so many channels at once.
+inline View with_channels(View v, Count channels) {
+  v.channels = Rank(channels);
+  return v;
+}
+
 }  // namespace gccl

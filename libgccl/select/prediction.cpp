@@ -120,11 +120,10 @@ Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost ser
 // 2 to 8 chunks, 256 KiB to 64 MiB, 8 to 64 ranks of six shipped clusters: off by 5 % in the mean. Off powers of two it
 // would be too fast.
 Cost Prediction::drift_apart(const Chunk& chunk, const Slicing& s, Cost serial) {
-  View view = view_;
-  view.channels = Rank(s.lanes);
   const double lanes = double(s.lanes), each = std::ceil(double(s.shares) / lanes);
   const bool staggered = algorithm_.staggers(s.shares, s.lanes);
-  const Cost at_once = chunk_of(chunk_call(s.shares), view).one, carried = lanes * chunk.busiest;
+  const Cost at_once = chunk_of(chunk_call(s.shares), with_channels(view_, s.lanes)).one,
+             carried = lanes * chunk.busiest;
   const Cost first = staggered ? carried + std::max(0.3, 1.6 / lanes) * std::max(0.0, at_once - carried) : at_once;
   const double idle = staggered ? 0 : std::max(0.0, 1 - lanes / 4);
   const double exposed = (staggered ? 0.6 : 0.8) / (1 + (each - 1) * (lanes - 2) / 30);
@@ -169,9 +168,7 @@ Cost Prediction::work(const Slicing& slicing) {
   const bool at_once = algorithm_.at_once && each == 1 && lanes > 1;
   Chunk chunk{};
   if (algorithm_.channels || at_once) {
-    View view = view_;
-    view.channels = Rank(lanes);
-    chunk = chunk_of(chunk_call(slicing.shares), view);
+    chunk = chunk_of(chunk_call(slicing.shares), with_channels(view_, lanes));
   } else {
     Chunk& before = known(slicing.shares);
     if (!passed_on_ && !before.by_parts) add_parts(before, chunk_call(slicing.shares));
@@ -184,16 +181,14 @@ Cost Prediction::work(const Slicing& slicing) {
   if (limited_) one = std::max(one, latency() + chunk.channel);
   if (algorithm_.channels && !passed_on_) {
     if (lanes == 1 || !algorithm_.in_step) return double(each) * one;
-    View view = view_;
-    view.channels = Rank(lanes);
-    return double(each - 1) * one + std::max(one, algorithm_.in_step(chunk_call(slicing.shares), view, model_));
+    const Cost first = algorithm_.in_step(chunk_call(slicing.shares), with_channels(view_, lanes), model_);
+    return double(each - 1) * one + std::max(one, first);
   }
   Cost turns = one, interval = 0, handling = 0, hidden = 0;
   std::optional<Cost> drifting;
   if (passed_on_) {
     const Call part = chunk_call(slicing.shares);
-    View view = view_;
-    if (algorithm_.channels) view.channels = Rank(lanes);
+    const View view = algorithm_.channels ? with_channels(view_, lanes) : view_;
     interval = algorithm_.interval(part, view, model_, slicing);
     if (limited_)
       interval = std::max(

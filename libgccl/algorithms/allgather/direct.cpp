@@ -23,7 +23,7 @@ Schedule direct_all_gather(Call c, View v, Share mine) {
 
 Cost direct_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(largest_block(c, v.all.size)));
-  return std::max(all_pairs(v, m, block), m.copy(c.in_place ? 0 : block));
+  return std::max(all_pairs(v, m, block), m.own_copy(c, block));
 }
 
 }  // namespace

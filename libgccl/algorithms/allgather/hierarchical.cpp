@@ -71,7 +71,7 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next->slowest(block) : 0;
   const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte.value_or(0)});
   const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + round;
-  return std::max(t, m.copy(c.in_place ? 0 : block));
+  return std::max(t, m.own_copy(c, block));
 }
 
 }  // namespace

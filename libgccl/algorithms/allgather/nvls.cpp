@@ -12,7 +12,7 @@ Schedule nvls_all_gather(Call c, View v, Share mine) {
 
 Cost nvls_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
-  if (!m.node_switch || c.count == 0) return std::max(all_pairs(v, m, block), m.copy(c.in_place ? 0 : block));
+  if (!m.node_switch || c.count == 0) return std::max(all_pairs(v, m, block), m.own_copy(c, block));
   return (*m.node_switch)(block * v.all.size);
 }
 

@@ -60,7 +60,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const Rank n = v.all.size;
   const double block = m.bytes(double(c.count));
   const Count batch = aggregated(n, c.count);
-  if (n == 1) return m.copy(c.in_place ? 0 : block);
+  if (n == 1) return m.own_copy(c, block);
   Bunch bunch(v.channels, m.exchange_gap_ns());
   const double channels = v.channels;
   Cost t = bunch.begin(), last = 0, left = bunch.begin();
@@ -96,7 +96,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     t += double(trips - followed) * each;
     if (level % batch > 0) trip(level % batch);
   }
-  return std::max(t + last, channels * m.copy(c.in_place ? 0 : block));
+  return std::max(t + last, channels * m.own_copy(c, block));
 }
 
 }  // namespace

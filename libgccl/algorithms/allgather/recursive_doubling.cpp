@@ -51,14 +51,14 @@ Cost recursive_doubling_all_gather_cost(const Call& c, const View& v, const Cost
   const Rank n = v.all.size, power = std::bit_floor(n);
   const double block = m.bytes(double(c.count));
   if (n > 1 && m.doubling && (m.doubling->alpha_ns > 0 || m.doubling->beta_ns_per_byte > 0))
-    return std::max((*m.doubling)(block), m.copy(c.in_place ? 0 : block));
+    return std::max((*m.doubling)(block), m.own_copy(c, block));
   Cost t = 0;
   for (Rank d = 1; d < power; d *= 2) {
     const double bytes = std::min(2.0 * d, double(d) + n - power) * block;
     t += Paths(v, m).folded(n, d)(bytes);
   }
   if (n != power) t += m.at(v, 1)(block) + m.at(v, 1)((n - 1) * block);
-  return std::max(t, m.copy(c.in_place ? 0 : block));
+  return std::max(t, m.own_copy(c, block));
 }
 
 }  // namespace

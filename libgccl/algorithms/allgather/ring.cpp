@@ -26,7 +26,7 @@ Schedule ring_all_gather_blocks(Call c, View v, Share mine) {
 
 Cost ring_all_gather_blocks_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(largest_block(c, v.all.size)));
-  return std::max(m.ring(v, v.all.size - 1, block, 0), m.copy(c.in_place ? 0 : block));
+  return std::max(m.ring(v, v.all.size - 1, block, 0), m.own_copy(c, block));
 }
 
 Cost ring_all_gather_in_step(const Call& c, const View& v, const CostModel& m) {

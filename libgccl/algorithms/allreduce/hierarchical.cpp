@@ -41,7 +41,7 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
                                      const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   // Guests' vectors come and go at once, but are added one after the other.
   const double guests = (CostModel::per_node(v) - 1) / v.rails;
   const Hop in = m.inside.known() ? m.inside.fans->in : m.node;

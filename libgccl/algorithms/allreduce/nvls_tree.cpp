@@ -71,7 +71,7 @@ Cost inside_nodes(double bytes, const View& v, const CostModel& m) {
 Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, combine = m.combine(part);
   if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   Cost total = inside_nodes(bytes, v, m);
   const Hop hop = between_nodes(v, m);
   for (Count d = 1; 2 * d <= v.nodes; d *= 2) {

@@ -18,7 +18,7 @@ bool torus2d_all_reduce_fits(const Call&, const View& v) { return v.columns > 0 
 Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   const double x = v.columns, y = double(v.all.size) / x;
   const double part = bytes / (x * y);
   // Of the columns' hops, x ranks further on, those from the last x ranks of a node leave it.

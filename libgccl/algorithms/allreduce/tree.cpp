@@ -85,7 +85,7 @@ Cost along_tree(Rank nodes, const CostModel& m, double bytes) {
 Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   return along_chain(CostModel::per_node(v) - 1, m, bytes) + along_tree(v.nodes, m, bytes);
 }
 

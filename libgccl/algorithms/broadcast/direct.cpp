@@ -20,7 +20,7 @@ Schedule direct_broadcast(Call c, View v, Share mine) {
 
 Cost direct_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
-  return c.count == 0 ? 0 : std::max(fan_out(v, m, bytes), m.copy(c.in_place ? 0 : bytes));
+  return c.count == 0 ? 0 : std::max(fan_out(v, m, bytes), m.own_copy(c, bytes));
 }
 
 }  // namespace

@@ -125,15 +125,14 @@ Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const C
   const Rank n = std::max<Rank>(v.all.size, 2);
   const double bytes = m.bytes(double(c.count)), half = bytes / 2, lanes = double(s.lanes);
   const Paths one(v, m);
-  if (v.nodes == 1) return std::max(on_one_node(n, half, one, s), root_copy(c, m));
-  View all = v;
-  all.channels = Rank(s.lanes);
+  if (v.nodes == 1) return std::max(on_one_node(n, half, one, s), m.own_copy(c, bytes));
+  const View all = with_channels(v, s.lanes);
   const Cost chunk = broadcast_double_binary_tree_over(n, bytes, one);
   const Cost ahead = (chunk - one.feed(n).one(half)) / (kOfWindow * double(s.window));
   const Cost each = std::max(
       {half * busiest_ns_per_byte(n, one), 2 * m.exchange_gap_ns(), std::max(ahead, cycle(n, half, one)) / lanes});
   return std::max(after_in_step(each, chunk, broadcast_double_binary_tree_over(n, bytes, Paths(all, m)), s),
-                  root_copy(c, m));
+                  m.own_copy(c, bytes));
 }
 
 }  // namespace

@@ -22,10 +22,9 @@ Schedule linear_scatter(Call c, View v, Share mine) {
   co_yield copy(in[r], out);
 }
 
-Cost copied(const Call& c, const CostModel& m) { return m.copy(c.in_place ? 0 : m.bytes(double(c.count))); }
-
 Cost linear_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  return std::max(fan_out(v, m, m.bytes(double(c.count))), copied(c, m));
+  const double block = m.bytes(double(c.count));
+  return std::max(fan_out(v, m, block), m.own_copy(c, block));
 }
 
 // How much less of the time in which the busiest link waits for other ones' messages each further chunk of a channel
@@ -38,13 +37,11 @@ constexpr Count kChannelsInStep = 4;  // so few stay with the same rank
 Cost linear_scatter_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Cost one = linear_scatter_cost(c, v, m);
   if (s.shares <= 1 || v.all.size <= 1) return one;
-  View all = v;
-  all.channels = Rank(s.lanes);
-  const double each = std::ceil(double(s.shares) / double(s.lanes));
+  const double block = m.bytes(double(c.count)), each = std::ceil(double(s.shares) / double(s.lanes));
   double in_step = each > 1 ? std::max(0.0, 1 - double(s.window) / (v.all.size - 1)) : 1;
   if (s.lanes > kChannelsInStep) in_step /= 1 + kApart * (each - 1);
-  const Cost end = fan_out(all, m, m.bytes(double(c.count)), double(s.shares), in_step);
-  return std::max((end - one) / double(s.shares - 1), copied(c, m));
+  const Cost end = fan_out(with_channels(v, s.lanes), m, block, double(s.shares), in_step);
+  return std::max((end - one) / double(s.shares - 1), m.own_copy(c, block));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ Count direct_reduce_scratch(const Call& c, const View& v, Share mine) {
 Cost direct_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count)), combine = m.combine(bytes);
   if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  if (v.all.size == 1) return m.own_copy(c, bytes);
   // Long vectors share the root's port in turns and end together: none is combined while others arrive.
   if (bytes > kTurnsAbove) return fan_in(v, m, bytes) + (v.all.size - 1) * combine;
   const Hop& first = CostModel::per_node(v) > 1 ? m.node : m.net;  // the root's neighbours' are there first
