@@ -24,7 +24,7 @@ bool exchange_all_gather_fits(const Call&, const View& v) { return v.nodes == 1 
 
 Cost exchange_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
-  return std::max(all_pairs(v, m, block), m.copy(c.in_place ? 0 : block));
+  return std::max(all_pairs(v, m, block), m.own_copy(c, block));
 }
 
 }  // namespace
