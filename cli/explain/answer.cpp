@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/explain/question.hpp"
+#include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
@@ -27,7 +28,8 @@ class ExplanationBuilder {
         view_(layout_.view(0)),
         each_(size_of(q.dtype)),
         call_{.kind = q.kind, .count = sim::elements(q.kind, q.bytes, view_.all.size, each_), .root = q.root},
-        stairs_(cost_stairs(*q.cluster, q.cards, each_)),
+        order_(order_from_root(call_, view_)),
+        stairs_(cost_stairs(*q.cluster, q.cards, each_, order_)),
         tuning_(planned_by(*q.cluster, q.cards, each_).tuning),
         authorities_(q.authorities.on(view_.all.size, view_.nodes)) {}
 
@@ -193,7 +195,7 @@ class ExplanationBuilder {
     Json all = Json::array();
     if (!now.algorithm) return all;
     const Cost before = predicted_ns(now, stairs_.machine());
-    for (const Better& b : better_machines(*q_.cluster, q_.cards, each_)) {
+    for (const Better& b : better_machines(*q_.cluster, q_.cards, each_, order_)) {
       const Plan p = plan(call_, view_, b.models, tuning_, authorities_);
       Json entry = {{"what", b.what}};
       entry.update(plan_json(p));
@@ -211,6 +213,7 @@ class ExplanationBuilder {
   View view_;
   unsigned each_;
   Call call_;
+  std::vector<Rank> order_;
   CostStairs stairs_;
   Tuning tuning_;
   Authorities authorities_;

@@ -49,16 +49,19 @@ constexpr Rank kChannelsLookedAt = 64;
 struct Ranks {
   std::shared_ptr<const Cluster> cluster;
   std::vector<Card> cards;
-  std::shared_ptr<const Groups> whole, nodes, rails;  // all of them in order; by node; by place
+  std::shared_ptr<const Groups> whole, nodes, rails;  // all of them in `order`; by node; by place
   bool regular = true;                                // they follow each other node by node, as many on each
 
-  Ranks(std::shared_ptr<const Cluster> c, const std::vector<Card>& on) : cluster(std::move(c)), cards(on) {
+  Ranks(std::shared_ptr<const Cluster> c, const std::vector<Card>& on, std::span<const Rank> order)
+      : cluster(std::move(c)), cards(on) {
     Groups n = by_node(*cluster, cards);
     for (std::size_t k = 0, r = 0; k < n.size(); ++k) {
       regular = regular && n[k].size() == n[0].size();
       for (const Card card : n[k]) regular = regular && cards[r++] == card;
     }
-    whole = std::make_shared<const Groups>(Groups{cards});
+    std::vector<Card> all = cards;
+    for (std::size_t i = 0; i < order.size(); ++i) all[i] = cards[order[i]];
+    whole = std::make_shared<const Groups>(Groups{std::move(all)});
     rails = std::make_shared<const Groups>(rails_of(n));
     nodes = std::make_shared<const Groups>(std::move(n));
   }
@@ -241,10 +244,10 @@ std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned ele
 }  // namespace
 
 CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<Card>& cards, unsigned element_bytes,
-                     const Protocol& protocol) {
+                     const Protocol& protocol, std::span<const Rank> order) {
   CostModel m = cost_without_loads(*cluster, cards, element_bytes, protocol);
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return m;
-  const auto ranks = std::make_shared<const Ranks>(cluster, cards);
+  const auto ranks = std::make_shared<const Ranks>(cluster, cards, order);
   add_loads(ranks, std::make_shared<const Part>(cluster, protocol), true, m);
   m.parts = OnDemand<std::vector<CostModel>>(
       [=, receive = m.receive_overhead_ns] { return parts_of(ranks, element_bytes, protocol, receive); });
@@ -252,8 +255,8 @@ CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<C
 }
 
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
-                     const Protocol& protocol) {
-  return cost_model(not_held(cluster), cards, element_bytes, protocol);
+                     const Protocol& protocol, std::span<const Rank> order) {
+  return cost_model(not_held(cluster), cards, element_bytes, protocol, order);
 }
 
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards) {

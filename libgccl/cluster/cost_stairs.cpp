@@ -16,9 +16,9 @@ constexpr std::size_t kTiers = std::size_t(Tier::other) + 1;
 bool within_nodes(std::size_t tier) { return Tier(tier) == Tier::card || Tier(tier) == Tier::node; }
 
 std::vector<CostModel> models_of(const std::shared_ptr<const Cluster>& cluster, const std::vector<Card>& cards,
-                                 unsigned element_bytes) {
+                                 unsigned element_bytes, std::span<const Rank> order) {
   std::vector<CostModel> models;
-  for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(cluster, cards, element_bytes, p));
+  for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(cluster, cards, element_bytes, p, order));
   return models;
 }
 
@@ -41,14 +41,15 @@ std::array<bool, kTiers> tiers_of(const Cluster& cluster) {
 
 }  // namespace
 
-PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     std::span<const Rank> order) {
   if (!cluster.backends().empty()) {
     const Layout layout = layout_of(cluster, cards);
     const View view = layout.view(0);
     const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
     return {.models = {t.costs_on(view, element_bytes)}, .tuning = t.tuning};
   }
-  PlannedBy by{.models = models_of(not_held(cluster), cards, element_bytes), .tuning = {}};
+  PlannedBy by{.models = models_of(not_held(cluster), cards, element_bytes, order), .tuning = {}};
   by.tuning.search = true;
   by.tuning.channels_max = kPlannedChannelsMax;
   return by;
@@ -56,11 +57,12 @@ PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, uns
 
 // Where links of two tiers are equally narrow the one that takes its step last answers for both: so the farthest ones
 // go first, and a NIC is named before the spine that is no slower.
-CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                       std::span<const Rank> order) {
   using What = CostKind::What;
   constexpr double kLess = 1 - CostStairs::kLighter;
   CostStairs stairs;
-  stairs.models.push_back(planned_by(cluster, cards, element_bytes).models);
+  stairs.models.push_back(planned_by(cluster, cards, element_bytes, order).models);
   const auto step = [&](CostKind kind, std::vector<CostModel> models) {
     stairs.kinds.push_back(kind);
     stairs.models.push_back(std::move(models));
@@ -79,7 +81,7 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
       if (!has[t]) continue;
       bandwidth[t] = 1 / kLess;
       step({What::bandwidth, name(Tier(t))},
-           models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes));
+           models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes, order));
     }
   }
   scaled_step({What::channel}, {.channel = kLess});
@@ -89,14 +91,15 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
   return stairs;
 }
 
-std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
-  const std::vector<CostModel> now = planned_by(cluster, cards, element_bytes).models;
+std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                                    std::span<const Rank> order) {
+  const std::vector<CostModel> now = planned_by(cluster, cards, element_bytes, order).models;
   const bool by_routes = cluster.backends().empty();
   const bool several = layout_of(cluster, cards).view(0).nodes > 1;
   std::vector<Better> all;
   const auto faster = [&](double within, double others) {
     if (!by_routes) return all_scaled(now, {.inside = 1 / within, .between = 1 / others});
-    return models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes);
+    return models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes, order);
   };
   all.push_back({"links inside nodes twice as fast", faster(2, 1)});
   if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});

@@ -10,19 +10,22 @@
 namespace gccl {
 
 // What calls of ranks on these cards are planned by: the transports' models where the cluster names some, else one read
-// off its routes for each protocol.
+// off its routes for each protocol. `order`: as for cost_model().
 struct PlannedBy {
   std::vector<CostModel> models;
   Tuning tuning;
 };
-PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     std::span<const Rank> order = {});
 
-CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                       std::span<const Rank> order = {});
 
 struct Better {
   std::string what;  // "links inside nodes twice as fast"
   std::vector<CostModel> models;
 };
-std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                                    std::span<const Rank> order = {});
 
 }  // namespace gccl

@@ -282,7 +282,7 @@ Messages halved(const Part& cluster, const Groups& groups, bool near_first) {
   Messages parts(cluster);
   for (const auto& g : groups) {
     const Rank n = Rank(g.size());
-    const Numbering by = near_first ? Numbering::near_first({.size = n}) : Numbering::from({.size = n});
+    const Numbering far = Numbering::from({.size = n}), by = near_first ? far.near_first() : far;
     for (unsigned k = 0; n > 1 && k < unsigned(std::bit_width(n - 1)); ++k) {
       const auto [distance, length] = halving_span(n, k);
       for (Rank i = 0; i < n; ++i) {
@@ -302,7 +302,7 @@ double gathered_halving_of(const Part& cluster, const Groups& groups) {
   Messages parts = halved(cluster, groups, true);
   for (const auto& g : groups) {
     const Rank n = Rank(g.size());
-    const Numbering by = Numbering::near_first({.size = n});
+    const Numbering by = Numbering::from({.size = n}).near_first();
     for (Rank d = 1; d < n; d *= 2)
       for (Rank i = 0; i + d < n; i += 2 * d)
         parts.add(g[by[i + d]], g[by[i]], double(std::min(d, n - i - d)) / double(n));

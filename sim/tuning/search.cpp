@@ -47,6 +47,7 @@ class Search {
         view_(ranks.layout->view(0)),
         each_(size_of(options.dtype)),
         call_{.kind = kind, .count = elements(kind, bytes, ranks.ranks(), each_)},
+        by_(ranks.of(call_)),
         bytes_(total_bytes(kind, call_.count, ranks.ranks(), each_)) {
     best_us_.fill(std::numeric_limits<double>::infinity());
     predicted_us_.fill(std::numeric_limits<double>::infinity());
@@ -108,7 +109,7 @@ class Search {
  private:
   double predicted_us(const Plan& p) const {
     if (call_.count == 0 && call_.kind != Collective::barrier) return 0;
-    return predicted(*p.algorithm, call_, view_, r_.by.models[p.protocol], p.slicing, r_.by.tuning) / 1e3;
+    return predicted(*p.algorithm, call_, view_, by_.models[p.protocol], p.slicing, by_.tuning) / 1e3;
   }
   Families families(const Plan& p) const {
     Families f{true};
@@ -155,7 +156,7 @@ class Search {
 
   // Whether the call can be carried out so, too.
   bool serves(const Plan& p) const {
-    const CostModels models = r_.by.models;
+    const CostModels models = by_.models;
     return p.algorithm->can(call_, view_) &&
            (models.size() == 1 || protocol_serves(models[p.protocol], *p.algorithm, call_, view_));
   }
@@ -163,7 +164,7 @@ class Search {
   // Each algorithm with each protocol as the planner would cut it up, and whole, as MPI libraries send it.
   std::vector<Plan> candidates() const {
     std::vector<Plan> all;
-    const CostModels models = r_.by.models;
+    const CostModels models = by_.models;
     const auto add = [&](const Plan& p) {
       if (std::ranges::none_of(all, [&](const Plan& q) { return same(p, q); })) all.push_back(p);
     };
@@ -172,11 +173,11 @@ class Search {
       if (a.in_switch && !models[0].node_switch) continue;
       for (std::size_t p = 0; p < models.size(); ++p) {
         if (models.size() > 1 && !protocol_serves(models[p], a, call_, view_)) continue;
-        Plan found = plan_of(a, call_, view_, models.subspan(p, 1), r_.by.tuning, affordable());
+        Plan found = plan_of(a, call_, view_, models.subspan(p, 1), by_.tuning, affordable());
         found.protocol = p;
         add(found);
       }
-      add(plan_of(a, call_, view_, models, r_.by.tuning, nullptr, Slicing{.window = r_.by.tuning.window}));
+      add(plan_of(a, call_, view_, models, by_.tuning, nullptr, Slicing{.window = by_.tuning.window}));
     }
     std::erase_if(all, [](const Plan& p) { return !p.algorithm; });
     return all;
@@ -185,20 +186,20 @@ class Search {
   // What another library's choice is here; as scenarios have it.
   Plan other_plan(const OtherChoice& choice, bool whole) const {
     if (!choice.algorithm) return {};
-    CostModels models = r_.by.models;
+    CostModels models = by_.models;
     std::size_t first = 0;
     for (std::size_t p = 0; p < models.size(); ++p)
       if (!choice.protocol.empty() && models[p].protocol.name == choice.protocol)
         first = p, models = models.subspan(p, 1);
     std::optional<Slicing> stated;
     if (whole) stated = Slicing{};
-    Plan p = plan_of(*choice.algorithm, call_, view_, models, r_.by.tuning, affordable(), stated);
+    Plan p = plan_of(*choice.algorithm, call_, view_, models, by_.tuning, affordable(), stated);
     p.protocol += first;
     return p;
   }
 
   Plan planned(const Authorities& asked = {}) const {
-    return plan(call_, view_, r_.by.models, r_.by.tuning, asked, algorithms(), affordable());
+    return plan(call_, view_, by_.models, by_.tuning, asked, algorithms(), affordable());
   }
 
   // What a job with the table that is checked runs: where no entry is about the call, what the planner chooses.
@@ -283,9 +284,9 @@ class Search {
   }
   std::vector<Slicing> neighbours(const Plan& p) const {
     const Slicing s = p.slicing;
-    const CostModel& m = r_.by.models[p.protocol];
+    const CostModel& m = by_.models[p.protocol];
     const Count most = Count(std::clamp(double(bytes_) / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
-    const Count lanes_max = std::min(r_.by.tuning.channels_most(), m.protocol.channels_max);
+    const Count lanes_max = std::min(by_.tuning.channels_most(), m.protocol.channels_max);
     std::vector<Slicing> all;
     const auto add = [&](Count shares, Count lanes) {
       if (shares >= 1 && lanes >= 1 && lanes <= shares && shares <= most && lanes <= lanes_max)
@@ -308,7 +309,7 @@ class Search {
   }
   Plan plan_from(const Json& tried) const {
     Plan p{.algorithm = find_algorithm(call_.kind, tried.at("algorithm").get<std::string>()),
-           .slicing = {tried.at("chunks"), tried.at("channels"), r_.by.tuning.window}};
+           .slicing = {tried.at("chunks"), tried.at("channels"), by_.tuning.window}};
     const Json& named = tried.at("protocol");
     for (std::size_t i = 0; i < r_.cluster->protocols().size(); ++i)
       if (named.is_string() && r_.cluster->protocols()[i].name == named.get_ref<const std::string&>()) p.protocol = i;
@@ -333,6 +334,7 @@ class Search {
   View view_;
   unsigned each_;
   Call call_;
+  const PlannedBy& by_;
   Count bytes_;  // of whole elements
   std::vector<Tried> tried_;
   std::array<double, kFamilies> best_us_{}, predicted_us_{};
@@ -346,6 +348,8 @@ TunedRanks::TunedRanks(std::shared_ptr<const Cluster> of, Rank ranks, Dtype dtyp
   std::iota(cards.begin(), cards.end(), 0);
   layout = std::make_shared<const Layout>(layout_of(*cluster, cards));
   by = planned_by(*cluster, cards, size_of(dtype));
+  if (const auto order = order_from_root({.kind = Collective::broadcast}, layout->view(0)); !order.empty())
+    by_from_root = planned_by(*cluster, cards, size_of(dtype), order);
   nccl = nccl_machine(*cluster, cards);
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/select/others/other_planners.hpp"
@@ -18,10 +19,14 @@ struct TunedRanks {
   std::vector<Card> cards;
   std::shared_ptr<const Layout> layout;
   PlannedBy by;
-  std::optional<NcclMachine> nccl;  // where the cluster says which architecture its cards are of
+  std::optional<PlannedBy> by_from_root;  // calls with a root, where they take ranks in another order
+  std::optional<NcclMachine> nccl;        // where the cluster says which architecture its cards are of
 
   TunedRanks(std::shared_ptr<const Cluster> cluster, Rank ranks, Dtype dtype);
   Rank ranks() const { return layout->ranks(); }
+  const PlannedBy& of(const Call& call) const {
+    return by_from_root && !order_from_root(call, layout->view(0)).empty() ? *by_from_root : by;
+  }
 };
 
 struct SearchOptions {

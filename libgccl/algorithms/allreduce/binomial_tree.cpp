@@ -9,8 +9,8 @@
 namespace gccl {
 
 Schedule binomial_tree_all_reduce(Group g, Region in, Region out) {
-  co_yield binomial_reduce_to(g, 0, in, out);
-  co_yield binomial_broadcast_from(g, 0, out, out);
+  co_yield binomial_reduce_to(Numbering::from(g), in, out);
+  co_yield binomial_broadcast_from(Numbering::from(g), out, out);
 }
 
 Cost binomial_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {

@@ -9,10 +9,12 @@ namespace gccl {
 namespace {
 
 Schedule near_reduce_scatter(const Group& g, Region in, Region out) {
-  const Numbering near = Numbering::near_first(g);
+  const Numbering near = Numbering::from(g).near_first();
   return halving_reduce_scatter(near, in, out, out.part(near.rank, near.size));
 }
-Schedule near_all_gather(const Group& g, Region out) { return doubling_all_gather(Numbering::near_first(g), out); }
+Schedule near_all_gather(const Group& g, Region out) {
+  return doubling_all_gather(Numbering::from(g).near_first(), out);
+}
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace gccl {
 namespace {
 
 Schedule binomial_broadcast(Call c, View v, Share mine) {
-  return binomial_broadcast_from(v.all, c.root, input_of(c, v, mine), output_of(c, v, mine));
+  return binomial_broadcast_from(Numbering::from(v, c.root), input_of(c, v, mine), output_of(c, v, mine));
 }
 
 // The root has no more messages on their way than its lanes' windows hold, and a rank that passes chunks on one a lane

@@ -52,7 +52,7 @@ Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
 }
 
 Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
-  const Numbering u = Numbering::from(v.all, c.root);
+  const Numbering u = Numbering::from(v, c.root);
   const Rank others = v.all.size - 1;
   const Region in = input_of(c, v, mine);
   const Region out = output_of(c, v, mine);

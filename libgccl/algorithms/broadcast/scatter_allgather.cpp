@@ -38,7 +38,7 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
 }
 
 Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
-  const Numbering u = Numbering::from(v.all, c.root);
+  const Numbering u = Numbering::from(v, c.root);
   const Region in = input_of(c, v, mine);
   const Region out = output_of(c, v, mine);
   co_yield scatter_parts(u, u.rank == 0 ? in : out);

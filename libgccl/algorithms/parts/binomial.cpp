@@ -1,13 +1,11 @@
 #include "libgccl/algorithms/parts/binomial.hpp"
 
-#include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
 
 namespace gccl {
 
-Schedule binomial_reduce_to(Group g, Rank root, Region in, Region sum) {
-  if (g.size == 1) co_yield copy(in, sum);
-  const Numbering u = Numbering::from(g, root);
+Schedule binomial_reduce_to(Numbering u, Region in, Region sum) {
+  if (u.size == 1) co_yield copy(in, sum);
   Region have = in;  // the last position may be a leaf although it is even
   for (Count distance = 1; distance < u.size; distance *= 2) {
     if (u.rank & distance) {
@@ -20,17 +18,13 @@ Schedule binomial_reduce_to(Group g, Rank root, Region in, Region sum) {
   }
 }
 
-bool binomial_reduce_sums(const Group& g, Rank root) {
-  const Rank u = Numbering::from(g, root).rank;
-  return u % 2 == 0 && u + 1 < g.size;
-}
+bool binomial_reduce_sums(const Numbering& u) { return u.rank % 2 == 0 && u.rank + 1 < u.size; }
 
 Cost binomial_reduce_to_cost(Rank n, double bytes, const Paths& p) {
   return binomial_up(n, {.vector = bytes}, true, p);
 }
 
-Schedule binomial_broadcast_from(Group g, Rank root, Region in, Region out) {
-  const Numbering u = Numbering::from(g, root);
+Schedule binomial_broadcast_from(Numbering u, Region in, Region out) {
   const Region have = u.rank == 0 ? in : out;
   const Count above = u.rank == 0 ? std::bit_ceil(Count(u.size)) : Count(u.rank & -u.rank);
   if (u.rank > 0) co_yield recv(u[u.rank & (u.rank - 1)], out);

@@ -1,17 +1,19 @@
-// How a recursive algorithm numbers the members of a group: from a root, nearest first, or only some of them.
+// How a recursive algorithm numbers ranks: those of a group, or all from a root on; nearest first, or only some of
+// them.
 #pragma once
 
 #include <bit>
 
-#include "libgccl/schedule/group.hpp"
+#include "libgccl/algorithms/parts/root_order.hpp"
 
 namespace gccl {
 
-// Members numbered 0 .. size-1; `rank` is this rank's number. Numbers map to group positions by arithmetic, no table.
+// Members numbered 0 .. size-1; `rank` is this rank's number. Numbers map to ranks by arithmetic, no table.
 struct Numbering {
   Group group;
   Rank size = 0, rank = 0;
-  Rank root = 0;      // group position of number 0
+  bool rooted = false;  // positions are those of `order`, not of the group
+  RootOrder order = {};
   Rank folded = 0;    // of the first 2*folded positions only the odd ones have a number
   unsigned bits = 0;  // numbers are bit-reversed positions of that many bits
 
@@ -19,20 +21,23 @@ struct Numbering {
   Rank operator[](Rank i) const {
     if (bits) i = reversed(i, bits);
     if (folded) i = i < folded ? 2 * i + 1 : i + folded;
-    return group[std::int64_t(i) + root];
+    return rooted ? order[i] : group[i];
   }
 
-  // Members in group order, the one at position `root` first.
-  static Numbering from(const Group& g, Rank root = 0) {
-    return {.group = g, .size = g.size, .rank = Rank(g.wrap(std::int64_t(g.rank) - root)), .root = root};
+  // Members in group order.
+  static Numbering from(const Group& g) { return {.group = g, .size = g.size, .rank = g.rank}; }
+  // All ranks, the root first.
+  static Numbering from(const View& v, Rank root) {
+    const RootOrder order(v, root);
+    return {.group = v.all, .size = v.all.size, .rank = order.position(v.all.rank), .rooted = true, .order = order};
   }
 
-  // As `from`, but bit-reversed when the size is a power of two: numbers n/2 apart, which exchange the most in a
-  // recursive halving, are then neighbours in the group (n/4: two positions apart, and so on).
-  static Numbering near_first(const Group& g, Rank root = 0) {
-    Numbering x = from(g, root);
-    if (!std::has_single_bit(g.size)) return x;
-    x.bits = unsigned(std::countr_zero(g.size));
+  // The same, but bit-reversed when the size is a power of two: numbers n/2 apart, which exchange the most in a
+  // recursive halving, are then neighbours (n/4: two positions apart, and so on).
+  Numbering near_first() const {
+    Numbering x = *this;
+    if (!std::has_single_bit(size)) return x;
+    x.bits = unsigned(std::countr_zero(size));
     if (x.bits) x.rank = reversed(x.rank, x.bits);
     return x;
   }

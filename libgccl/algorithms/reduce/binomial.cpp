@@ -11,11 +11,11 @@ namespace gccl {
 namespace {
 
 Schedule binomial_reduce(Call c, View v, Share mine) {
-  return binomial_reduce_to(v.all, c.root, input_of(c, v, mine), sums_of(c, v, mine));
+  return binomial_reduce_to(Numbering::from(v, c.root), input_of(c, v, mine), sums_of(c, v, mine));
 }
 
 Count binomial_reduce_scratch(const Call& c, const View& v, Share mine) {
-  return v.all.rank != c.root && binomial_reduce_sums(v.all, c.root) ? sums_of(c, v, mine).count : 0;
+  return v.all.rank != c.root && binomial_reduce_sums(Numbering::from(v, c.root)) ? sums_of(c, v, mine).count : 0;
 }
 
 // A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.

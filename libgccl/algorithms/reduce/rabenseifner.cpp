@@ -41,7 +41,7 @@ Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
 }
 
 Schedule rabenseifner_reduce(Call c, View v, Share mine) {
-  const Numbering near = Numbering::near_first(v.all, c.root);
+  const Numbering near = Numbering::from(v, c.root).near_first();
   const Region in = input_of(c, v, mine), sum = sums_of(c, v, mine);
   co_yield halving_reduce_scatter(near, in, sum, sum.part(near.rank, near.size));
   co_yield gather_parts(near, sum);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/load_authorities.hpp"
@@ -117,12 +118,14 @@ class Planner {
     if (known) return *known;
     const unsigned each = size_of(part.task->dtype);
     const std::vector<Card> cards = cards_of(c, w);
-    const auto [at, fresh] = bases_.try_emplace({w, each, cards});
+    const std::vector<Rank> order =
+        order_from_root({.kind = part.task->kind, .root = part.task->root}, c.layout->view(0));
+    const auto [at, fresh] = bases_.try_emplace({w, each, cards, order});
     Basis& basis = at->second;
     known = &basis;
     if (!fresh) return basis;
     const Cluster& cluster = *world(w).cluster;
-    static_cast<PlannedBy&>(basis) = planned_by(cluster, cards, each);
+    static_cast<PlannedBy&>(basis) = planned_by(cluster, cards, each, order);
     basis.authorities = campaign_.authorities.on(c.ranks(), c.layout->view(0).nodes);
     if (cluster.backends().empty()) basis.tuning.channels_limit = kLanesMax;  // else it is that of real communicators
     return basis;
@@ -412,8 +415,9 @@ class Planner {
   const std::vector<SlowPair> slow_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
-  // By world, bytes of an element and cards: tasks that are alike share a cost model, which may take a second to make.
-  std::map<std::tuple<std::size_t, unsigned, std::vector<Card>>, Basis> bases_;
+  // By world, bytes of an element, cards and their order from a root: tasks that are alike share a cost model, which
+  // may take a second to make.
+  std::map<std::tuple<std::size_t, unsigned, std::vector<Card>, std::vector<Rank>>, Basis> bases_;
   std::map<std::tuple<const Task*, std::size_t, std::size_t>, const Basis*> basis_of_shape_;  // task, world, shape
 };
 

@@ -1,0 +1,16 @@
+#include "libgccl/algorithms/parts/root_order.hpp"
+
+namespace gccl {
+
+// Blocks are in the order of the ranks, so a gather and a scatter go round by that.
+std::vector<Rank> order_from_root(const Call& call, const View& v) {
+  const bool vector = call.kind == Collective::broadcast || call.kind == Collective::reduce;
+  const bool blocks = call.kind == Collective::gather || call.kind == Collective::scatter;
+  if (!(vector || blocks) || (call.root == 0 && (blocks || v.by_node))) return {};
+  std::vector<Rank> order(v.all.size);
+  const RootOrder rooted(v, call.root);
+  for (Rank i = 0; i < v.all.size; ++i) order[i] = vector ? rooted[i] : v.all[Count(call.root) + i];
+  return order;
+}
+
+}  // namespace gccl

@@ -1,0 +1,61 @@
+// Ranks on cards of a shipped cluster: what calls are predicted to take, and what they take on the flow engine.
+#pragma once
+
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "libgccl/algorithms/parts/root_order.hpp"
+#include "libgccl/cluster/cost_stairs.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/select/plan.hpp"
+#include "sim/engine/workload.hpp"
+#include "tests/support/project.hpp"
+
+namespace gccl::test {
+
+struct Machine {
+  std::shared_ptr<const Cluster> cluster;
+  std::vector<Card> cards;
+  std::shared_ptr<const Layout> layout;
+
+  Machine(const char* name, std::vector<Card> on)
+      : cluster(load_cluster(kRoot / "topologies" / (std::string(name) + ".json"))),
+        cards(std::move(on)),
+        layout(std::make_shared<const Layout>(layout_of(*cluster, cards))) {}
+  Machine(const char* name, Rank ranks) : Machine(name, first_cards(ranks)) {}
+
+  View view() const { return layout->view(0); }
+  const PlannedBy& by(const Call& call) {
+    const auto [at, fresh] = by_.try_emplace(order_from_root(call, view()));
+    if (fresh) at->second = planned_by(*cluster, cards, 4, at->first);
+    return at->second;
+  }
+  double simulated_ns(const Call& call, const Plan& p) const {
+    sim::Workload w;
+    w.cluster = cluster.get();
+    w.cards = cards;
+    w.operations = {{.algorithm = p.algorithm,
+                     .call = call,
+                     .layout = layout,
+                     .members = {},
+                     .shares = p.slicing.shares,
+                     .lanes = p.slicing.lanes,
+                     .window = p.slicing.window,
+                     .element_bytes = 4,
+                     .protocol = &cluster->protocols()[p.protocol]}};
+    w.streams = {{{0}}};
+    return double(sim::run_flow(w).time_ns);
+  }
+
+ private:
+  static std::vector<Card> first_cards(Rank ranks) {
+    std::vector<Card> cards(ranks);
+    std::iota(cards.begin(), cards.end(), 0);
+    return cards;
+  }
+
+  std::map<std::vector<Rank>, PlannedBy> by_;
+};
+
+}  // namespace gccl::test

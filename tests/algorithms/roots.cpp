@@ -1,0 +1,109 @@
+// Calls with a root: trees cross nodes no more often from one rank than from another.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/algorithms/machine.hpp"
+
+using namespace gccl;
+using gccl::test::Machine;
+
+namespace roots {
+
+constexpr const char* kTrees[] = {"binomial", "double_binary_tree", "scatter_allgather", "rabenseifner"};
+
+// Rank r on node_of[r].
+Count between_nodes(const Algorithm& a, const std::vector<Rank>& node_of, Rank root) {
+  const Layout layout = Layout::of(node_of);
+  const Call call{.kind = a.kind, .count = 4 * node_of.size(), .root = root};
+  Count messages = 0;
+  for (Rank r = 0; r < node_of.size(); ++r) {
+    Schedule s = a.make(call, layout.view(r), {});
+    while (const Step* step = s.next())
+      messages += step->op == Op::send && !step->idle() && node_of[step->peer] != node_of[r];
+  }
+  return messages;
+}
+
+std::vector<Rank> blocks(Rank nodes, Rank per_node) {
+  std::vector<Rank> node_of(nodes * per_node);
+  for (Rank r = 0; r < node_of.size(); ++r) node_of[r] = r / per_node;
+  return node_of;
+}
+std::vector<Rank> round_robin(Rank nodes, Rank per_node) {
+  std::vector<Rank> node_of(nodes * per_node);
+  for (Rank r = 0; r < node_of.size(); ++r) node_of[r] = r % nodes;
+  return node_of;
+}
+
+}  // namespace roots
+using namespace roots;
+
+TEST_CASE("the order from a root is all ranks, the root first, its node's ranks before others where nodes differ") {
+  for (const auto& node_of : {blocks(1, 8), blocks(1, 7), blocks(4, 8), blocks(3, 5), blocks(7, 1), round_robin(4, 8),
+                              round_robin(3, 5), std::vector<Rank>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2},
+                              std::vector<Rank>{0, 0, 1, 2, 2, 2, 1, 0, 3}, std::vector<Rank>{0}}) {
+    const Layout layout = Layout::of(node_of);
+    const Rank n = Rank(node_of.size());
+    for (Rank root = 0; root < n; ++root) {
+      CAPTURE(root);
+      const RootOrder order(layout.view(0), root);
+      std::vector<Rank> ranks(n);
+      for (Rank i = 0; i < n; ++i) {
+        ranks[i] = order[i];
+        REQUIRE(order.position(ranks[i]) == i);
+      }
+      CHECK(ranks[0] == root);
+      const auto elsewhere = [&](Rank r) { return node_of[r] != node_of[root]; };
+      CHECK(std::ranges::is_sorted(ranks, {}, elsewhere));
+      std::ranges::sort(ranks);
+      for (Rank r = 0; r < n; ++r) REQUIRE(ranks[r] == r);
+    }
+  }
+}
+
+// A node's ranks stay together wherever the root is, and however ranks were dealt out to nodes.
+TEST_CASE("trees have as many messages between nodes from any root as from rank 0, and with ranks dealt out in turn") {
+  for (const auto& [nodes, per_node] :
+       {std::pair{2u, 4u}, {4u, 8u}, {3u, 6u}, {5u, 3u}, {8u, 2u}, {6u, 1u}, {1u, 6u}}) {
+    CAPTURE(nodes);
+    CAPTURE(per_node);
+    for (const Collective kind : {Collective::broadcast, Collective::reduce})
+      for (const char* name : kTrees) {
+        const Algorithm* const a = find_algorithm(kind, name);
+        if (!a) continue;
+        CAPTURE(name);
+        const Count usual = between_nodes(*a, blocks(nodes, per_node), 0);
+        for (Rank root = 0; root < nodes * per_node; ++root) {
+          CAPTURE(root);
+          CHECK(between_nodes(*a, blocks(nodes, per_node), root) == usual);
+          CHECK(between_nodes(*a, round_robin(nodes, per_node), root) == usual);
+        }
+        if (std::string_view(name) == "binomial" && per_node == 8) CHECK(usual == nodes - 1);
+      }
+  }
+}
+
+TEST_CASE("trees take as long however ranks are dealt out to a cluster's nodes") {
+  for (const char* name : {"ethernet-cpu", "dgx-h100-superpod-2048"}) {
+    const Machine whole(name, 32);
+    const Rank nodes = whole.view().nodes, per_node = 32 / nodes;
+    std::vector<Card> dealt(32);
+    for (Rank r = 0; r < 32; ++r) dealt[r] = r % nodes * per_node + r / nodes;
+    const Machine in_turn(name, dealt);
+    REQUIRE(!in_turn.view().by_node);
+    for (const Rank root : {0u, 5u, 31u})
+      for (const Collective kind : {Collective::broadcast, Collective::reduce})
+        for (const char* tree : kTrees)
+          if (const Algorithm* const a = find_algorithm(kind, tree)) {
+            CAPTURE(tree);
+            CAPTURE(root);
+            const Call call{.kind = kind, .count = 1 << 18, .root = root};
+            Call same = call;  // the root on the same card
+            same.root = in_turn.cards[root];
+            CHECK(in_turn.simulated_ns(call, {.algorithm = a, .slicing = {}}) ==
+                  whole.simulated_ns(same, {.algorithm = a, .slicing = {}}));
+          }
+  }
+}
