@@ -140,15 +140,19 @@ LinkLoads::Swing swing_ways(const Part& cluster, const Groups& groups) {
   return {std::move(swing), whole.busiest_ns()};
 }
 
-// The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
-double shared_ns_per_byte(const Part& cluster, const Groups& groups, std::size_t d) {
+// The narrowest link that member 0's messages to (or from) members d and 2d of a group share, inverse; 0 where there is
+// none.
+double shared_ns_per_byte(const Part& cluster, const Groups& groups, std::size_t d, bool up) {
   double most = 0;
   std::vector<LinkId> near, far;
   for (const auto& g : groups) {
     if (2 * d >= g.size()) continue;
-    cluster.route(g[0], g[d], near);
-    cluster.route(g[0], g[2 * d], far);
-    const double efficiency = cluster.way(g[0], g[d]).efficiency;
+    const auto route = [&](std::size_t i, std::vector<LinkId>& links) {
+      cluster.route(g[up ? i : 0], g[up ? 0 : i], links);
+    };
+    route(d, near);
+    route(2 * d, far);
+    const double efficiency = cluster.way(g[up ? d : 0], g[up ? 0 : d]).efficiency;
     for (const LinkId l : near)
       if (std::find(far.begin(), far.end(), l) != far.end())
         most = std::max(most, 1 / (cluster.bandwidth_GBps(l) * efficiency));
@@ -310,18 +314,45 @@ double gathered_halving_of(const Part& cluster, const Groups& groups) {
   return parts.busiest_ns();
 }
 
-LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
+// Goes through the levels in the order of time, as each message waits for those before it.
+LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool up) {
   LinkLoads::Binomial t;
   Messages whole(cluster);
-  for (std::size_t d = 1; d < largest(groups); d *= 2) {
+  struct Member {
+    double at = 0;             // when it has what it passes on, all messages empty
+    std::size_t messages = 0;  // with others of its subtree, so far
+  };
+  std::vector<std::vector<Member>> members;
+  for (const auto& g : groups) members.emplace_back(g.size());
+  std::vector<std::size_t> distances;
+  for (std::size_t d = 1; d < largest(groups); d *= 2) distances.push_back(d);
+  if (!up) std::ranges::reverse(distances);
+  for (const std::size_t d : distances) {
     Messages tree(cluster);
-    for (const auto& g : groups)
-      for (std::size_t i = 0; i + d < g.size(); i += 2 * d) {
-        tree.add(g[i], g[i + d]);
-        whole.add(g[i], g[i + d]);
+    const auto add = [&](std::size_t k, std::size_t i) {
+      const auto& g = groups[k];
+      const Card from = g[up ? i + d : i], to = g[up ? i : i + d];
+      const double alpha = tree.add(from, to);
+      whole.add(from, to);
+      Member &top = members[k][i], &below = members[k][i + d];
+      if (!up) {
+        below.at = top.at + double(top.messages) * double(cluster.costs(from).overhead_ns) + alpha;
+        t.empty_ns = std::max(t.empty_ns, below.at);
+      } else {
+        const double alone = below.at + alpha, taking = double(cluster.costs(to).receive_overhead_ns);
+        top.at = top.messages == 0 ? alone : std::max({top.at, alone, std::min(top.at, alone) + taking});
+        t.empty_ns = std::max(t.empty_ns, top.at);
       }
+      ++top.messages;
+    };
+    for (std::size_t k = 0; k < groups.size(); ++k)
+      for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d) add(k, i);
     t.hops.push_back(tree.slowest());
-    t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
+    t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d, up));
+  }
+  if (!up) {
+    std::ranges::reverse(t.hops);
+    std::ranges::reverse(t.behind_ns_per_byte);
   }
   t.ns_per_byte = whole.busiest_ns();
   return t;
@@ -435,11 +466,15 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
   const auto trees = [&](Rank first) {
     return OnDemand<LinkLoads::Trees>([=] { return trees_of(*cluster, *groups, first); });
   };
+  const auto binomial = [&](bool up) {
+    return OnDemand<LinkLoads::Binomial>([=] { return binomial_of(*cluster, *groups, up); });
+  };
   return {.shifts = by(shifts_of),
           .exchange = by(exchanges_of),
           .survivors = by(survivors_of),
           .swing = by(swing_ways),
-          .binomial = by(binomial_of),
+          .binomial_down = binomial(false),
+          .binomial_up = binomial(true),
           .trees = trees(0),
           .fed_trees = trees(1),
           .odd = by(odd_of),

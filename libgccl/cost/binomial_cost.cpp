@@ -25,9 +25,9 @@ Cost tree_down(Count members, Carried bytes, const Paths& p, const Levels& level
     leaves = std::max(card, leaves + before);
     const bool cut = child < d;
     const Cost below = cut ? tree_down(child, bytes, p, levels) : levels.whole[k];
-    end = std::max(end, leaves + (cut ? p.binomial(d)(bytes(child)) : levels.hop[k]) + below);
+    end = std::max(end, leaves + (cut ? p.binomial(d, Tree::down)(bytes(child)) : levels.hop[k]) + below);
     card += p.model().overhead_ns;
-    before = k == 0 ? 0 : cut ? bytes(child) * p.behind(d / 2) : levels.behind[k];
+    before = k == 0 ? 0 : cut ? bytes(child) * p.behind(d / 2, Tree::down) : levels.behind[k];
   }
   return end;
 }
@@ -50,8 +50,8 @@ Cost tree_up(Count members, Carried bytes, bool combines, const Paths& p, const 
     const double size = bytes(child);
     const Cost above =
         child == d ? levels.whole[std::size_t(std::countr_zero(d))] : tree_up(child, bytes, combines, p, levels);
-    at.add(d == 1, above + p.binomial(d)(size),
-           std::max(p.model().receive_overhead_ns, d > 1 ? size * p.behind(d / 2) : 0),
+    at.add(d == 1, above + p.binomial(d, Tree::up)(size),
+           std::max(p.model().receive_overhead_ns, d > 1 ? size * p.behind(d / 2, Tree::up) : 0),
            combines ? p.model().combine(size) : 0);
   }
   return at.end;
@@ -63,13 +63,15 @@ Cost tree_up_at_once(Count members, Carried bytes, bool combines, const Paths& p
   const Count whole = std::bit_floor(members), child = members - whole;
   const Bunch begun = bunch;
   Cost end = bunch.begin();
-  for (Count d = 1; d < whole; d *= 2) end = bunch.combine(bunch.pass(end, p.binomial(d), bytes(d)), combine(d));
+  for (Count d = 1; d < whole; d *= 2)
+    end = bunch.combine(bunch.pass(end, p.binomial(d, Tree::up), bytes(d)), combine(d));
   if (child == 0) return end;
   // The last subtree is cut off, and may be done first; the later ones wait for the earlier ones.
   Bunch last = begun;
   const Cost done = tree_up_at_once(child, bytes, combines, p, last);
-  const Cost alone = last.pass(done, p.binomial(whole), bytes(child));
-  const double gap = double(p.channels()) * std::max(p.model().receive_overhead_ns, bytes(child) * p.behind(whole / 2));
+  const Cost alone = last.pass(done, p.binomial(whole, Tree::up), bytes(child));
+  const double gap =
+      double(p.channels()) * std::max(p.model().receive_overhead_ns, bytes(child) * p.behind(whole / 2, Tree::up));
   return bunch.combine(std::max(std::max(end, alone), std::min(end, alone) + gap), combine(child));
 }
 
@@ -81,13 +83,13 @@ Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, Bunch bunch
   bool first = true;  // no whole subtree was before this one
   for (Count d = std::bit_ceil(members) / 2; d > 0; d /= 2) {
     const Count child = std::min(d, members - d);
-    const double behind = d > 1 ? p.behind(d / 2) : 0;
+    const double behind = d > 1 ? p.behind(d / 2, Tree::down) : 0;
     if (first || behind == 0) {
       Bunch passes = bunch;
-      Cost arrived = passes.pass(leaves, p.binomial(d), bytes(child));
+      Cost arrived = passes.pass(leaves, p.binomial(d, Tree::down), bytes(child));
       if (child == d)
         for (Count below = d / 2; below > 0; below /= 2)
-          arrived = passes.pass(arrived, p.binomial(below), bytes(below));
+          arrived = passes.pass(arrived, p.binomial(below, Tree::down), bytes(below));
       else
         arrived = tree_down_at_once(child, bytes, p, passes, arrived, false);
       end = std::max(end, arrived);
@@ -99,29 +101,24 @@ Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, Bunch bunch
   return end;
 }
 
-}  // namespace
+// Of all channels' vectors, while the busiest link carries them.
+Cost busiest(Rank n, Carried bytes, Tree way, const Paths& p) {
+  return n > 1 ? p.binomial(n / 2, way).alpha_ns + p.channels() * bytes.vector * p.binomial_ns_per_byte(way) : 0;
+}
 
-Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
-  if (p.channels() > 1) {
-    const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-    return tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true);
-  }
+Cost one_down(Rank n, Carried bytes, const Paths& p) {
   Levels levels;
   levels.whole[0] = 0;
   for (std::size_t k = 0; Count(1) << k < n; ++k) {
     const Count d = Count(1) << k;
-    levels.hop[k] = p.binomial(d)(bytes(d));
-    levels.behind[k] = k > 0 ? bytes(d) * p.behind(d / 2) : 0;
+    levels.hop[k] = p.binomial(d, Tree::down)(bytes(d));
+    levels.behind[k] = k > 0 ? bytes(d) * p.behind(d / 2, Tree::down) : 0;
     if (2 * d < n) levels.whole[k + 1] = tree_down(2 * d, bytes, p, levels);
   }
   return tree_down(n, bytes, p, levels);
 }
 
-Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
-  if (p.channels() > 1) {
-    Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-    return tree_up_at_once(n, bytes, combines, p, bunch);
-  }
+Cost one_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   // A whole subtree has the messages of the next smaller one and one more.
   Levels levels;
   levels.whole[0] = 0;
@@ -129,20 +126,43 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   for (std::size_t k = 0; Count(2) << k < n; ++k) {
     const Count d = Count(1) << k;
     const double size = bytes(d);
-    at.add(k == 0, levels.whole[k] + p.binomial(d)(size),
-           std::max(p.model().receive_overhead_ns, k > 0 ? size * p.behind(d / 2) : 0),
+    at.add(k == 0, levels.whole[k] + p.binomial(d, Tree::up)(size),
+           std::max(p.model().receive_overhead_ns, k > 0 ? size * p.behind(d / 2, Tree::up) : 0),
            combines ? p.model().combine(size) : 0);
     levels.whole[k + 1] = at.end;
   }
   return tree_up(n, bytes, combines, p, levels);
 }
 
-Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
-  Cost port = 0, busiest = bytes * p.binomial_ns_per_byte(), messages = 0;
+// Levels' slowest messages are mostly on different ways: what too much of latency that makes, by its own `levels_ns`.
+Cost excess(Tree way, Cost levels_ns, const Paths& p) {
+  const double* const known = p.binomial_empty_ns(way);
+  return known ? levels_ns - *known : 0;
+}
+
+}  // namespace
+
+Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
+  const Cost too_much = excess(Tree::down, one_down(n, {}, p), p);
+  if (p.channels() <= 1) return one_down(n, bytes, p) - too_much;
+  const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+  return std::max(busiest(n, bytes, Tree::down, p),
+                  tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true) - too_much);
+}
+
+Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
+  const Cost too_much = excess(Tree::up, one_up(n, {}, false, p), p);
+  if (p.channels() <= 1) return one_up(n, bytes, combines, p) - too_much;
+  Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+  return std::max(busiest(n, bytes, Tree::up, p), tree_up_at_once(n, bytes, combines, p, bunch) - too_much);
+}
+
+Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, Tree way, const Paths& p) {
+  Cost port = 0, busiest = bytes * p.binomial_ns_per_byte(way), messages = 0;
   for (Count d = std::bit_ceil(Count(n)) / 2; d > 0; d /= 2) {
     const bool farthest = 2 * d >= n;
-    const double behind = farthest ? 0 : p.behind(d);
-    const Cost alone = bytes * p.binomial(d).beta_ns_per_byte;
+    const double behind = farthest ? 0 : p.behind(d, way);
+    const Cost alone = bytes * p.binomial(d, way).beta_ns_per_byte;
     port = behind > 0 ? port + bytes * behind : alone;
     busiest = std::max({busiest, port, alone});
     messages += 1;
@@ -154,7 +174,7 @@ Cost binomial_cycle(Rank n, double bytes, const Paths& p) {
   Cost slowest = 0, combining = 0;
   for (Count d = 2; d < n; d *= 2) {
     combining += p.model().combine(bytes);
-    slowest = std::max(slowest, p.binomial(d)(bytes) + combining);
+    slowest = std::max(slowest, p.binomial(d, Tree::up)(bytes) + combining);
   }
   return slowest;
 }

@@ -78,13 +78,14 @@ struct LinkLoads {
     double ns_per_byte = 0;  // the busiest link's share of a byte of each vector, on the way there
   };
   OnDemand<Swing> swing;
-  struct Binomial {
-    std::vector<Hop> hops;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
-    // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
+  struct Binomial {         // a binomial tree's messages, all down from member 0 or all up to it
+    std::vector<Hop> hops;  // [k]: between each multiple of 2^(k+1) and the one 2^k further on; the slowest message
+    // [k]: how long member 0's message waits for each byte of its message of level k + 1, whose links it shares.
     std::vector<double> behind_ns_per_byte;
     double ns_per_byte = 0;  // the busiest link's share of a byte of each of all of them
+    double empty_ns = 0;     // until the last one has arrived, all empty
   };
-  OnDemand<Binomial> binomial;
+  OnDemand<Binomial> binomial_down, binomial_up;
   // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of
   // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down,
   // with what that takes of links in the share, not in the levels.

@@ -8,6 +8,9 @@
 
 namespace gccl {
 
+// The way of a tree's messages: from its root, or to it.
+enum class Tree : std::uint8_t { down, up };
+
 // All ranks of a communicator as its View describes them, or a group whose members are all one kind of hop apart.
 class Paths {
  public:
@@ -56,19 +59,22 @@ class Paths {
   }
   // While n members, or those of them that are left when they fold, exchange with the one at that distance.
   Hop folded(Rank n, Count distance) const { return std::has_single_bit(n) ? at(distance) : survivors(distance); }
-  // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on.
-  const Hop& binomial(Count distance) const {
-    if (traffic_->known()) return LinkLoads::over(traffic_->binomial->hops, distance);
+  // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on, or take from
+  // them.
+  const Hop& binomial(Count distance, Tree way) const {
+    if (traffic_->known()) return LinkLoads::over(binomial(way).hops, distance);
     return sparse(distance);
   }
   // How long such a message waits for each byte that its sender sends twice as far before, or takes from half as far.
-  double behind(Count distance) const {
-    if (traffic_->known()) return LinkLoads::over(traffic_->binomial->behind_ns_per_byte, distance);
+  double behind(Count distance, Tree way) const {
+    if (traffic_->known()) return LinkLoads::over(binomial(way).behind_ns_per_byte, distance);
     const Hop &near = sparse(distance), &far = sparse(2 * distance);
     return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
   }
+  // Until the last of the tree's messages has arrived, all empty; null where routes are not known.
+  const double* binomial_empty_ns(Tree way) const { return traffic_->known() ? &binomial(way).empty_ns : nullptr; }
   // The busiest link's share of a byte of each of the tree's messages; 0 where routes are not known.
-  double binomial_ns_per_byte() const { return traffic_->known() ? traffic_->binomial->ns_per_byte : 0; }
+  double binomial_ns_per_byte(Tree way) const { return traffic_->known() ? binomial(way).ns_per_byte : 0; }
   // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
   TreeLevel trees(Count distance, bool fed) const {
     if (const auto& known = fed ? traffic_->fed_trees : traffic_->trees; known && !known->levels.empty())
@@ -79,7 +85,7 @@ class Paths {
   // What the first of n members sends to the roots of the trees of all others.
   TreeLevel feed(Rank n) const {
     if (const auto& known = traffic_->fed_trees; known && known->ns_per_byte > 0) return known->feed;
-    const Hop& hop = binomial(std::bit_floor(n - 1));
+    const Hop& hop = binomial(std::bit_floor(n - 1), Tree::down);
     return {hop, 2 * hop.beta_ns_per_byte};
   }
   // The busiest link's share of a byte of each of their messages, up and down (`fed`: down); 0 where routes are not
@@ -144,6 +150,10 @@ class Paths {
   }
 
  private:
+  // Requires that routes are known.
+  const LinkLoads::Binomial& binomial(Tree way) const {
+    return way == Tree::down ? *traffic_->binomial_down : *traffic_->binomial_up;
+  }
   // While about one rank of each node sends over that distance (trees).
   const Hop& sparse(Count distance) const {
     return every_ ? *every_ : model_->stays(*view_, distance) ? model_->node : model_->net;

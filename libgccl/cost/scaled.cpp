@@ -16,7 +16,10 @@ void scale(double by, std::vector<T>& all) {
 void scale(double by, LinkLoads::Shifts& s) {
   for (auto* hops : {&s.plain, &s.rounds, &s.turns}) scale(by, *hops);
 }
-void scale(double by, LinkLoads::Binomial& b) { scale(by, b.hops); }
+void scale(double by, LinkLoads::Binomial& b) {
+  scale(by, b.hops);
+  b.empty_ns *= by;
+}
 void scale(double by, LinkLoads::Trees& t) {
   scale(by, t.levels);
   scale(by, t.feed);
@@ -49,7 +52,7 @@ void scale(double by, LinkLoads& l) {
   scale(by, l.shifts);
   for (auto* hops : {&l.exchange, &l.survivors}) scale(by, *hops);
   scale(by, l.swing);
-  scale(by, l.binomial);
+  for (auto* tree : {&l.binomial_down, &l.binomial_up}) scale(by, *tree);
   for (auto* trees : {&l.trees, &l.fed_trees}) scale(by, *trees);
   scale(by, l.odd);
   scale(by, l.next);

@@ -20,11 +20,12 @@ Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& 
   const double bytes = m.bytes(double(c.count));
   Cost messages = 0, cycle = 0;
   for (Count d = 1; d < v.all.size; d *= 2) {
-    const Cost message = m.in_channel(p.binomial(d), bytes);
+    const Cost message = m.in_channel(p.binomial(d, Tree::down), bytes);
     messages += message;
     if (m.met(bytes) && d > 1 && d + 1 < v.all.size) cycle = std::max(cycle, message / double(s.lanes));
   }
-  return std::max({binomial_interval(v.all.size, bytes, m.overhead_ns, p), messages / chunks_in_flight(s, 1), cycle});
+  return std::max(
+      {binomial_interval(v.all.size, bytes, m.overhead_ns, Tree::down, p), messages / chunks_in_flight(s, 1), cycle});
 }
 
 }  // namespace

@@ -30,10 +30,11 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;
   Cost scatter = 0;
   for (Count parts = 1; parts < n; parts *= 2)
-    scatter +=
-        std::max(p.model().overhead_ns, p.binomial(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
+    scatter += std::max(p.model().overhead_ns,
+                        p.binomial(parts, Tree::down).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
   // The first parts travel while the scatter's messages leave, and where both take one way these take twice as long.
-  const Cost meanwhile = p.ring_in_way() ? std::min(scatter, (n - 1) * part * p.binomial(n / 2).beta_ns_per_byte) : 0;
+  const Cost meanwhile =
+      p.ring_in_way() ? std::min(scatter, (n - 1) * part * p.binomial(n / 2, Tree::down).beta_ns_per_byte) : 0;
   return scatter + meanwhile + p.ring(n - 1, part, 0);
 }
 
