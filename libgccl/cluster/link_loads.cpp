@@ -317,7 +317,7 @@ double gathered_halving_of(const Part& cluster, const Groups& groups) {
 // Goes through the levels in the order of time, as each message waits for those before it.
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool up) {
   LinkLoads::Binomial t;
-  Messages whole(cluster);
+  Messages whole(cluster), blocks(cluster);
   struct Member {
     double at = 0;             // when it has what it passes on, all messages empty
     std::size_t messages = 0;  // with others of its subtree, so far
@@ -333,7 +333,8 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
       const auto& g = groups[k];
       const Card from = g[up ? i + d : i], to = g[up ? i : i + d];
       const double alpha = tree.add(from, to);
-      whole.add(from, to);
+      whole.add_last_of(tree, from, to, 1);
+      blocks.add_last_of(tree, from, to, double(std::min(d, g.size() - i - d)));
       Member &top = members[k][i], &below = members[k][i + d];
       if (!up) {
         below.at = top.at + double(top.messages) * double(cluster.costs(from).overhead_ns) + alpha;
@@ -355,6 +356,7 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
     std::ranges::reverse(t.behind_ns_per_byte);
   }
   t.ns_per_byte = whole.busiest_ns();
+  t.blocks_ns_per_byte = blocks.busiest_ns();
   return t;
 }
 

@@ -157,13 +157,14 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   return std::max(busiest(n, bytes, Tree::up, p), tree_up_at_once(n, bytes, combines, p, bunch) - too_much);
 }
 
-Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, Tree way, const Paths& p) {
-  Cost port = 0, busiest = bytes * p.binomial_ns_per_byte(way), messages = 0;
+Cost binomial_interval(Rank n, Carried bytes, Cost overhead_ns, Tree way, const Paths& p) {
+  Cost port = 0, messages = 0;
+  Cost busiest = bytes.vector * p.binomial_ns_per_byte(way) + bytes.block * p.binomial_blocks_ns_per_byte(way);
   for (Count d = std::bit_ceil(Count(n)) / 2; d > 0; d /= 2) {
     const bool farthest = 2 * d >= n;
-    const double behind = farthest ? 0 : p.behind(d, way);
-    const Cost alone = bytes * p.binomial(d, way).beta_ns_per_byte;
-    port = behind > 0 ? port + bytes * behind : alone;
+    const double behind = farthest ? 0 : p.behind(d, way), carried = bytes(std::min(d, n - d));
+    const Cost alone = carried * p.binomial(d, way).beta_ns_per_byte;
+    port = behind > 0 ? port + carried * behind : alone;
     busiest = std::max({busiest, port, alone});
     messages += 1;
   }

@@ -21,11 +21,11 @@ Cost binomial_down(Rank n, Carried bytes, const Paths& p);
 // and adds it to its own.
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p);
 
-// What the root is busy with for each chunk: a message of so many bytes with each of its children. Those that share a
+// What the root is busy with for each chunk: a message with each of its children. Those that share a
 // link follow each other there; ports of their own (into the node and out of it) are busy at the same time. Each keeps
 // the root itself busy for `overhead_ns`. No less than all levels' messages keep the busiest link busy: where nodes are
 // no whole subtrees another rank may have more that leave the node.
-Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, Tree way, const Paths& p);
+Cost binomial_interval(Rank n, Carried bytes, Cost overhead_ns, Tree way, const Paths& p);
 // On the way up, for each chunk: what a rank between the root and the leaves takes to combine its children's messages
 // and send the sum, where the next chunk's sums go to the same scratch. 0 where there is no such rank.
 Cost binomial_cycle(Rank n, double bytes, const Paths& p);

@@ -82,8 +82,9 @@ struct LinkLoads {
     std::vector<Hop> hops;  // [k]: between each multiple of 2^(k+1) and the one 2^k further on; the slowest message
     // [k]: how long member 0's message waits for each byte of its message of level k + 1, whose links it shares.
     std::vector<double> behind_ns_per_byte;
-    double ns_per_byte = 0;  // the busiest link's share of a byte of each of all of them
-    double empty_ns = 0;     // until the last one has arrived, all empty
+    double ns_per_byte = 0;         // the busiest link's share of a byte of each of all of them
+    double blocks_ns_per_byte = 0;  // the same where each carries a byte for each member of its subtree
+    double empty_ns = 0;            // until the last one has arrived, all empty
   };
   OnDemand<Binomial> binomial_down, binomial_up;
   // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of

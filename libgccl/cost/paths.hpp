@@ -75,6 +75,10 @@ class Paths {
   const double* binomial_empty_ns(Tree way) const { return traffic_->known() ? &binomial(way).empty_ns : nullptr; }
   // The busiest link's share of a byte of each of the tree's messages; 0 where routes are not known.
   double binomial_ns_per_byte(Tree way) const { return traffic_->known() ? binomial(way).ns_per_byte : 0; }
+  // The same where each carries a byte for each member of its subtree.
+  double binomial_blocks_ns_per_byte(Tree way) const {
+    return traffic_->known() ? binomial(way).blocks_ns_per_byte : 0;
+  }
   // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
   TreeLevel trees(Count distance, bool fed) const {
     if (const auto& known = fed ? traffic_->fed_trees : traffic_->trees; known && !known->levels.empty())

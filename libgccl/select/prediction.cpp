@@ -142,11 +142,12 @@ Cost Prediction::hidden_latency(const Chunk& chunk, double channels, Cost serial
   return (steps - 1) * each - idle_in_step(channels, steps, each, gap, serial / steps);
 }
 
-// What whole blocks would take, and slices of them that are messages of their own.
-Cost Prediction::with_slices(Cost whole_blocks, Count shares) const {
+// What whole blocks would take, and slices of them that are messages of their own, one share's of which no other hides
+// unless the interval knows of them.
+Cost Prediction::with_slices(Cost whole_blocks, const Slicing& s) const {
   if (!algorithm_.slices) return whole_blocks;
-  const Cost slices = algorithm_.slices(view_, model_);
-  return std::max(whole_blocks + slices, double(shares) * slices);
+  const auto slices = [&](const Slicing& of) { return algorithm_.slices(view_, model_, of); };
+  return std::max(whole_blocks + (passed_on_ ? 0 : slices({.window = s.window})), slices(s));
 }
 
 // Without what the protocol takes for each operation.
@@ -174,7 +175,9 @@ Cost Prediction::work(const Slicing& slicing) {
     if (!passed_on_ && !before.by_parts) add_parts(before, chunk_call(slicing.shares));
     chunk = before;
   }
-  if (at_once) return with_slices(limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one, shares);
+  if (at_once)
+    return with_slices(limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one,
+                       {shares, lanes, slicing.window});
   const bool takes_turns = !passed_on_ && !algorithm_.channels;
   Cost one = chunk.one;
   const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
@@ -214,7 +217,7 @@ Cost Prediction::work(const Slicing& slicing) {
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
   const Cost in_turn = drifting ? *drifting : one + double(shares - 1) * std::min(interval, one) - hidden;
-  return with_slices(std::max({turns, handling, in_turn}), shares);
+  return with_slices(std::max({turns, handling, in_turn}), {shares, lanes, slicing.window});
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than

@@ -40,7 +40,7 @@ class Prediction {
   Cost work(const Slicing& slicing);
   Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial) const;
   Cost drift_apart(const Chunk& chunk, const Slicing& slicing, Cost serial);
-  Cost with_slices(Cost whole_blocks, Count shares) const;
+  Cost with_slices(Cost whole_blocks, const Slicing& slicing) const;
   Cost hidden_latency(const Chunk& chunk, double channels, Cost serial);
   Chunk chunk_of(const Call& chunk, const View& view);
   void add_parts(Chunk& chunk, const Call& call) const;

@@ -84,7 +84,8 @@ TEST_CASE("rounds of several channels are predicted as the flow engine has them,
   for (const Rounds& r : {Rounds{Collective::allreduce, "rabenseifner", {0.05, 0.17}, {0.085, 0.3}},
                           {Collective::reduce, "rabenseifner", {0.035, 0.4}, {0.08, 0.28}},
                           {Collective::allreduce, "swing", {0.08, 0.18}, {0.07, 0.22}},
-                          {Collective::reduce_scatter, "recursive_halving", {0.035, 0.12}, {0.065, 0.32}}}) {
+                          {Collective::reduce_scatter, "recursive_halving", {0.035, 0.12}, {0.065, 0.32}},
+                          {Collective::gather, "binomial", {0.02, 0.1}, {0.05, 0.1}}}) {
     const Algorithm& a = *find_algorithm(r.kind, r.algorithm);
     for (const Count chunks_each : {1u, 2u, 8u}) {
       Off off;

@@ -199,7 +199,7 @@ TEST_CASE("a table is nearly the fastest at sizes between those that were swept,
   // What published decision trees reach on places that they were not made from: 2 % in the mean.
   CHECK(r["mean_percent"] <= 2);
   CHECK(r["worst_percent"] <= 10);
-  CHECK(checked["regret"]["worst_percent"] > r["worst_percent"]);
+  CHECK(checked["regret"]["mean_percent"] > r["mean_percent"]);  // of the planner
 
   // Beyond the table's sizes and ranks the planner decides.
   const Json beyond = tuned(

@@ -65,8 +65,8 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
 }
 
 // Of each chunk, as many messages as there are blocks to receive.
-Cost neighbor_exchange_slices(const View& v, const CostModel& m) {
-  return (double(v.all.size) - 1) * m.exchange_gap_ns();
+Cost neighbor_exchange_slices(const View& v, const CostModel& m, const Slicing& s) {
+  return double(s.shares) * (double(v.all.size) - 1) * m.exchange_gap_ns();
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ Cost binomial_tree_all_reduce_interval(const Call& c, const View& v, const CostM
   const Cost one = binomial_tree_all_reduce_cost(v.all.size, bytes, p),
              block = binomial_tree_all_reduce_cost(v.all.size, bytes * double(s.lanes), p);
   const Cost handling = std::max(m.exchange_gap_ns(), m.combine(bytes));
-  const Cost busiest = std::max(binomial_interval(v.all.size, bytes, handling, Tree::up, p),
-                                binomial_interval(v.all.size, bytes, handling, Tree::down, p));
+  const Cost busiest = std::max(binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::up, p),
+                                binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::down, p));
   const double steps = v.all.size == 2 ? 1 : 2 * std::bit_width(v.all.size - 1);
   return after_in_step(meeting(one, busiest, chunks_in_flight(s, steps)), one, block, s);
 }

@@ -24,8 +24,8 @@ Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& 
     messages += message;
     if (m.met(bytes) && d > 1 && d + 1 < v.all.size) cycle = std::max(cycle, message / double(s.lanes));
   }
-  return std::max(
-      {binomial_interval(v.all.size, bytes, m.overhead_ns, Tree::down, p), messages / chunks_in_flight(s, 1), cycle});
+  return std::max({binomial_interval(v.all.size, {.vector = bytes}, m.overhead_ns, Tree::down, p),
+                   messages / chunks_in_flight(s, 1), cycle});
 }
 
 }  // namespace

@@ -47,7 +47,54 @@ Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
-Cost binomial_gather_slices(const View& v, const CostModel& m) { return (v.all.size - 1) * m.receive_overhead_ns; }
+// The root's largest subtree: how far away its top is, and how many blocks it has; of these so many come to it last,
+// `last_distance` from the top.
+struct Largest {
+  Count distance, blocks, last_distance = 0, last = 1;
+
+  explicit Largest(Count n) {  // n > 1
+    const Count half = std::bit_ceil(n) / 2, cut = n - half;
+    distance = cut >= half / 2 ? half : half / 2;
+    blocks = std::max(cut, half / 2);
+    if (blocks == 1) return;
+    last_distance = std::bit_ceil(blocks) / 2;
+    last = std::min(last_distance, blocks - last_distance);
+  }
+};
+
+// The root's slices, or those of the largest subtree, a window of which a lane has on their way.
+Cost binomial_gather_slices(const View& v, const CostModel& m, const Slicing& s) {
+  if (v.all.size <= 1) return 0;
+  const Largest largest(v.all.size);
+  const double shares = double(s.shares), each = std::ceil(shares / double(s.lanes)), blocks = double(largest.blocks);
+  return std::max({shares * double(v.all.size - 1) * m.receive_overhead_ns, shares * blocks * m.overhead_ns,
+                   each * blocks / double(s.window) * Paths(v, m).binomial(largest.distance, Tree::up).alpha_ns});
+}
+
+// How much longer than its bytes take on the busiest link a lane's next chunk comes. By the flow engine's times of 2 to
+// 8 chunks on 8 to 512 ranks of twelve shipped clusters.
+constexpr double kNextLater = 1.06;
+
+// Slices of blocks go to the root one by one, each as soon as it is there: of the largest subtree it waits for those
+// alone that come to the top last. These the top has to send before it takes the next chunk's, to the same scratch.
+Cost binomial_gather_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const Rank n = v.all.size;
+  if (n <= 1) return 0;
+  const Paths p(v, m);
+  const Largest largest(n);
+  const Hop& out = p.binomial(largest.distance, Tree::up);
+  const double shares = double(std::max<Count>(s.shares, 2)), lanes = double(s.lanes);
+  const double all = lanes * m.bytes(double(c.count)), last = all * double(largest.last);  // of all lanes
+  const Cost port = binomial_interval(n, {.block = all}, m.receive_overhead_ns, Tree::up, p);
+  const Cost sending = last * out.beta_ns_per_byte + (m.met(m.bytes(double(c.count))) ? out.alpha_ns : m.overhead_ns);
+  const Cost cycle = largest.blocks > 1 ? p.binomial(largest.last_distance, Tree::up)(last) + sending : 0;
+  const Cost first =
+      std::max(binomial_up(n, {.block = all}, false, p) - (all * double(largest.blocks) - last) * out.beta_ns_per_byte,
+               out.alpha_ns + port);
+  const Cost next = std::max({kNextLater * port, binomial_gather_slices(v, m, {s.lanes, s.lanes, s.window}), cycle});
+  const Cost total = first + (std::ceil(shares / lanes) - 1) * next;
+  return std::max(0.0, total - binomial_gather_cost(c, v, m)) / (shares - 1);
+}
 
 }  // namespace
 
@@ -61,6 +108,7 @@ constexpr Algorithm gather_binomial = {
     .make = binomial_gather,
     .scratch = binomial_gather_scratch,
     .cost = binomial_gather_cost,
+    .interval = binomial_gather_interval,
     .slices = binomial_gather_slices,
 };
 

@@ -50,7 +50,9 @@ Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   return std::max(binomial_down(Rank(n), {.block = block}, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
-Cost binomial_scatter_slices(const View& v, const CostModel& m) { return (v.all.size - 1) * m.overhead_ns; }
+Cost binomial_scatter_slices(const View& v, const CostModel& m, const Slicing& s) {
+  return double(s.shares) * double(v.all.size - 1) * m.overhead_ns;
+}
 
 }  // namespace
 

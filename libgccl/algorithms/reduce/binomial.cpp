@@ -23,8 +23,8 @@ Cost binomial_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double bytes = m.bytes(double(c.count));
   const Paths p(v, m);
   const Cost cycle = binomial_cycle(v.all.size, bytes, p) / double(s.lanes);
-  return cycles_meet(
-      cycle, binomial_interval(v.all.size, bytes, std::max(m.receive_overhead_ns, m.combine(bytes)), Tree::up, p));
+  return cycles_meet(cycle, binomial_interval(v.all.size, {.vector = bytes},
+                                              std::max(m.receive_overhead_ns, m.combine(bytes)), Tree::up, p));
 }
 
 }  // namespace
