@@ -410,6 +410,7 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
   }
   const double others = double(largest(groups) - 1);
   t.out_mean = out.mean(false);
+  t.in_first_ns = in.first_on_busiest_ns();
   t.out = out.alone(), t.in = in.alone();
   t.out_ns_per_byte = out.busiest_ns() / others;
   t.in_ns_per_byte = in.busiest_ns() / others;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,17 @@ class Messages {
     double most = 0;
     for (const LinkId l : used_) most = std::max(most, time(l));
     return most;
+  }
+  // The least alpha of those that pass the busiest link.
+  double first_on_busiest_ns() const {
+    if (used_.empty()) return alone().alpha_ns;
+    const LinkId busiest =
+        *std::max_element(used_.begin(), used_.end(), [&](LinkId a, LinkId b) { return time(a) < time(b); });
+    double least = INFINITY;
+    for (std::size_t i = 0, l = 0; i < hops_.size(); ++i)
+      for (; l < ends_[i]; ++l)
+        if (links_[l] == busiest) least = std::min(least, hops_[i].alpha_ns);
+    return least;
   }
   Hop slowest() const { return {alone().alpha_ns, busiest_ns()}; }
   // The i-th message, alone or `shared` with what the others take of its links.

@@ -107,6 +107,7 @@ struct LinkLoads {
   struct Fans {                                      // member 0's messages to all others, and theirs to it
     Hop out, in;                                     // the slowest message alone
     Hop out_mean;                                    // the mean message to another alone
+    double in_first_ns = 0;                          // the least latency of those to it that the busiest link carries
     double out_ns = 0, in_ns = 0;                    // until the last one has arrived, and been taken, all empty
     double out_ns_per_byte = 0, in_ns_per_byte = 0;  // and the busiest link's share of each
     double out_in_order_ns_per_byte = 0;  // until the last one is out, where each waits on its way for those before it

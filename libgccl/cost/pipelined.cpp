@@ -87,10 +87,12 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
   if (m.all.known() && v.all.size > 1) {
     const LinkLoads::Fans& f = *m.all.fans;
-    const double carried = bytes * (far + near) * f.in_ns_per_byte;
-    const double taken = ((far > 0 ? far : near) - 1) * m.receive_overhead_ns;
+    const double channels = v.channels, others = far + near;
+    const double carried = channels * bytes * others * f.in_ns_per_byte;
+    const double taken = (channels * (far > 0 ? far : near) - 1) * m.receive_overhead_ns;
+    const double empty = f.in_ns + (channels - 1) * others * m.receive_overhead_ns;
     const double at_once = bytes > kTurnsAbove ? 1 : 0.5;
-    return std::max(f.in_ns + bytes * f.in.beta_ns_per_byte, f.in.alpha_ns + carried) +
+    return std::max(empty + bytes * f.in.beta_ns_per_byte, f.in_first_ns + carried) +
            at_once * std::min(carried, taken);
   }
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);

@@ -31,6 +31,7 @@ void scale(double by, LinkLoads::Next& n) {
 }
 void scale(double by, LinkLoads::Fans& f) {
   for (Hop* h : {&f.out, &f.in, &f.out_mean}) scale(by, *h);
+  f.in_first_ns *= by;
   f.out_ns *= by;
   f.in_ns *= by;
 }

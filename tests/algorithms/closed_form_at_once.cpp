@@ -85,7 +85,8 @@ TEST_CASE("rounds of several channels are predicted as the flow engine has them,
                           {Collective::reduce, "rabenseifner", {0.035, 0.4}, {0.08, 0.28}},
                           {Collective::allreduce, "swing", {0.08, 0.18}, {0.07, 0.22}},
                           {Collective::reduce_scatter, "recursive_halving", {0.035, 0.12}, {0.065, 0.32}},
-                          {Collective::gather, "binomial", {0.02, 0.1}, {0.05, 0.1}}}) {
+                          {Collective::gather, "binomial", {0.02, 0.1}, {0.05, 0.1}},
+                          {Collective::gather, "linear", {0.05, 0.25}, {0.05, 0.25}}}) {
     const Algorithm& a = *find_algorithm(r.kind, r.algorithm);
     for (const Count chunks_each : {1u, 2u, 8u}) {
       Off off;

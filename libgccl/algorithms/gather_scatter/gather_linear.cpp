@@ -23,7 +23,7 @@ Schedule linear_gather(Call c, View v, Share mine) {
 
 Cost linear_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
-  return std::max(fan_in(v, m, block), m.own_copy(c, block));
+  return std::max(fan_in(v, m, block), v.channels * m.own_copy(c, block));
 }
 
 }  // namespace
@@ -36,6 +36,7 @@ constexpr Algorithm gather_linear = {
     .bytes = "b",
     .make = linear_gather,
     .cost = linear_gather_cost,
+    .at_once = true,
 };
 
 }  // namespace gccl
