@@ -101,9 +101,11 @@ Cost tree_down_at_once(Count members, Carried bytes, const Paths& p, Bunch bunch
   return end;
 }
 
-// Of all channels' vectors, while the busiest link carries them.
+// While the busiest link carries what all channels' messages hold.
 Cost busiest(Rank n, Carried bytes, Tree way, const Paths& p) {
-  return n > 1 ? p.binomial(n / 2, way).alpha_ns + p.channels() * bytes.vector * p.binomial_ns_per_byte(way) : 0;
+  if (n <= 1) return 0;
+  return p.binomial(n / 2, way).alpha_ns +
+         p.channels() * (bytes.vector * p.binomial_ns_per_byte(way) + bytes.block * p.binomial_blocks_ns_per_byte(way));
 }
 
 Cost one_down(Rank n, Carried bytes, const Paths& p) {
@@ -144,17 +146,18 @@ Cost excess(Tree way, Cost levels_ns, const Paths& p) {
 
 Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
   const Cost too_much = excess(Tree::down, one_down(n, {}, p), p);
-  if (p.channels() <= 1) return one_down(n, bytes, p) - too_much;
+  const Cost least = busiest(n, bytes, Tree::down, p);
+  if (p.channels() <= 1) return std::max(least, one_down(n, bytes, p) - too_much);
   const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-  return std::max(busiest(n, bytes, Tree::down, p),
-                  tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true) - too_much);
+  return std::max(least, tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true) - too_much);
 }
 
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   const Cost too_much = excess(Tree::up, one_up(n, {}, false, p), p);
-  if (p.channels() <= 1) return one_up(n, bytes, combines, p) - too_much;
+  const Cost least = busiest(n, bytes, Tree::up, p);
+  if (p.channels() <= 1) return std::max(least, one_up(n, bytes, combines, p) - too_much);
   Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-  return std::max(busiest(n, bytes, Tree::up, p), tree_up_at_once(n, bytes, combines, p, bunch) - too_much);
+  return std::max(least, tree_up_at_once(n, bytes, combines, p, bunch) - too_much);
 }
 
 Cost binomial_interval(Rank n, Carried bytes, Cost overhead_ns, Tree way, const Paths& p) {

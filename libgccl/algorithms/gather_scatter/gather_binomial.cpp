@@ -71,9 +71,9 @@ Cost binomial_gather_slices(const View& v, const CostModel& m, const Slicing& s)
                    each * blocks / double(s.window) * Paths(v, m).binomial(largest.distance, Tree::up).alpha_ns});
 }
 
-// How much longer than its bytes take on the busiest link a lane's next chunk comes. By the flow engine's times of 2 to
-// 8 chunks on 8 to 512 ranks of twelve shipped clusters.
-constexpr double kNextLater = 1.06;
+// How much longer than their bytes take on the busiest link the first chunks come, and a lane's next ones. By the flow
+// engine's times of 2 to 8 chunks on 8 to 512 ranks of twelve shipped clusters.
+constexpr double kFirstLater = 1.01, kNextLater = 1.06;
 
 // Slices of blocks go to the root one by one, each as soon as it is there: of the largest subtree it waits for those
 // alone that come to the top last. These the top has to send before it takes the next chunk's, to the same scratch.
@@ -90,7 +90,7 @@ Cost binomial_gather_interval(const Call& c, const View& v, const CostModel& m, 
   const Cost cycle = largest.blocks > 1 ? p.binomial(largest.last_distance, Tree::up)(last) + sending : 0;
   const Cost first =
       std::max(binomial_up(n, {.block = all}, false, p) - (all * double(largest.blocks) - last) * out.beta_ns_per_byte,
-               out.alpha_ns + port);
+               out.alpha_ns + kFirstLater * port);
   const Cost next = std::max({kNextLater * port, binomial_gather_slices(v, m, {s.lanes, s.lanes, s.window}), cycle});
   const Cost total = first + (std::ceil(shares / lanes) - 1) * next;
   return std::max(0.0, total - binomial_gather_cost(c, v, m)) / (shares - 1);
