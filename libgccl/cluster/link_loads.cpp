@@ -319,8 +319,9 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
   LinkLoads::Binomial t;
   Messages whole(cluster), blocks(cluster);
   struct Member {
-    double at = 0;             // when it has what it passes on, all messages empty
-    std::size_t messages = 0;  // with others of its subtree, so far
+    double at = 0;                   // when it has what it passes on, all messages empty
+    double vectors = 0, blocks = 0;  // the same where only bytes take time, until its latest message is through
+    std::size_t messages = 0;        // with others of its subtree, so far
   };
   std::vector<std::vector<Member>> members;
   for (const auto& g : groups) members.emplace_back(g.size());
@@ -346,8 +347,21 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
       }
       ++top.messages;
     };
+    const auto pass_bytes = [&](std::size_t k, std::size_t i, double ns_per_byte) {
+      Member &top = members[k][i], &below = members[k][i + d];
+      const double size = double(std::min(d, groups[k].size() - i - d));
+      top.vectors = (up ? std::max(top.vectors, below.vectors) : top.vectors) + ns_per_byte;
+      top.blocks = (up ? std::max(top.blocks, below.blocks) : top.blocks) + size * ns_per_byte;
+      if (!up) below.vectors = top.vectors, below.blocks = top.blocks;
+      t.in_turn_ns_per_byte = std::max(t.in_turn_ns_per_byte, top.vectors);
+      t.blocks_in_turn_ns_per_byte = std::max(t.blocks_in_turn_ns_per_byte, top.blocks);
+    };
     for (std::size_t k = 0; k < groups.size(); ++k)
       for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d) add(k, i);
+    std::size_t message = 0;
+    for (std::size_t k = 0; k < groups.size(); ++k)
+      for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d)
+        if (groups[k][i] != groups[k][i + d]) pass_bytes(k, i, tree.at(message++, true).beta_ns_per_byte);
     t.hops.push_back(tree.slowest());
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d, up));
   }

@@ -136,28 +136,42 @@ Cost one_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   return tree_up(n, bytes, combines, p, levels);
 }
 
-// Levels' slowest messages are mostly on different ways: what too much of latency that makes, by its own `levels_ns`.
-Cost excess(Tree way, Cost levels_ns, const Paths& p) {
-  const double* const known = p.binomial_empty_ns(way);
-  return known ? levels_ns - *known : 0;
+// Levels' slowest messages are mostly on different ways: what they are predicted to take by level, of a chunk of one
+// channel and empty, is too much. One channel takes no more than latencies and bytes in turn; `combining` is that of
+// the longest way.
+Cost on_ways(Tree way, const Paths& p, Cost levels, Cost empty_levels, Carried bytes, Cost combining) {
+  const LinkLoads::Binomial* const known = p.binomial_known(way);
+  if (!known) return levels;
+  const Cost now = levels - empty_levels + known->empty_ns;
+  if (p.channels() > 1) return now;
+  return std::min(now, known->empty_ns + bytes.vector * known->in_turn_ns_per_byte +
+                           bytes.block * known->blocks_in_turn_ns_per_byte + combining);
 }
 
 }  // namespace
 
 Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
-  const Cost too_much = excess(Tree::down, one_down(n, {}, p), p);
-  const Cost least = busiest(n, bytes, Tree::down, p);
-  if (p.channels() <= 1) return std::max(least, one_down(n, bytes, p) - too_much);
-  const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-  return std::max(least, tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true) - too_much);
+  Cost levels;
+  if (p.channels() <= 1) {
+    levels = one_down(n, bytes, p);
+  } else {
+    const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+    levels = tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true);
+  }
+  return std::max(busiest(n, bytes, Tree::down, p), on_ways(Tree::down, p, levels, one_down(n, {}, p), bytes, 0));
 }
 
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
-  const Cost too_much = excess(Tree::up, one_up(n, {}, false, p), p);
-  const Cost least = busiest(n, bytes, Tree::up, p);
-  if (p.channels() <= 1) return std::max(least, one_up(n, bytes, combines, p) - too_much);
-  Bunch bunch(p.channels(), p.model().exchange_gap_ns());
-  return std::max(least, tree_up_at_once(n, bytes, combines, p, bunch) - too_much);
+  Cost levels;
+  if (p.channels() <= 1) {
+    levels = one_up(n, bytes, combines, p);
+  } else {
+    Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+    levels = tree_up_at_once(n, bytes, combines, p, bunch);
+  }
+  const Cost combining = combines && n > 1 ? std::bit_width(n - 1) * p.model().combine(bytes.vector) : 0;
+  return std::max(busiest(n, bytes, Tree::up, p),
+                  on_ways(Tree::up, p, levels, one_up(n, {}, false, p), bytes, combining));
 }
 
 Cost binomial_interval(Rank n, Carried bytes, Cost overhead_ns, Tree way, const Paths& p) {

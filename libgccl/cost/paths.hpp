@@ -71,8 +71,8 @@ class Paths {
     const Hop &near = sparse(distance), &far = sparse(2 * distance);
     return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
   }
-  // Until the last of the tree's messages has arrived, all empty; null where routes are not known.
-  const double* binomial_empty_ns(Tree way) const { return traffic_->known() ? &binomial(way).empty_ns : nullptr; }
+  // What a binomial tree's messages together take of links, and the last one; null where routes are not known.
+  const LinkLoads::Binomial* binomial_known(Tree way) const { return traffic_->known() ? &binomial(way) : nullptr; }
   // The busiest link's share of a byte of each of the tree's messages; 0 where routes are not known.
   double binomial_ns_per_byte(Tree way) const { return traffic_->known() ? binomial(way).ns_per_byte : 0; }
   // The same where each carries a byte for each member of its subtree.
