@@ -55,8 +55,8 @@ struct Algorithm {
   // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn. With in_switch asked for
   // only where the switches are.
   Cost (*interval)(const Call&, const View&, const CostModel&, const Slicing&) = nullptr;
-  // Where slices of blocks that lie side by side are messages of their own: how long those of all shares keep the rank
-  // busy that has most of them. `cost` does not know of them, since a call that is not cut up has none.
+  // Where slices of blocks that lie side by side are messages of their own: how long those of all shares take the rank
+  // at least that has most of them. `cost` does not know of them, since a call that is not cut up has none.
   Cost (*slices)(const View&, const CostModel&, const Slicing&) = nullptr;
   // For algorithms whose phases use links of different kinds: each channel begins with a chunk of another length, so
   // that they are in different phases from the start and use all links at the same time.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/cost/pipelined.hpp"
 #include "libgccl/select/plan.hpp"
 
@@ -32,13 +33,20 @@ constexpr double kLatencyBetween = 0.35;
 // Chunks of one call may be short of an element each, and forms round parts of them.
 constexpr double kRounding = 1 - 1e-3;
 
+// Where routes are not known forms ask whether the ranks that trees take follow each other node by node.
+View as_taken(const Call& call, View v) {
+  const bool trees = call.kind == Collective::broadcast || call.kind == Collective::reduce;
+  v.by_node = v.by_node || (trees && v.uniform() && RootOrder::by_node(v));
+  return v;
+}
+
 }  // namespace
 
 Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                        const Tuning& tuning)
     : algorithm_(algorithm),
       call_(call),
-      view_(view),
+      view_(as_taken(call, view)),
       model_(model),
       tuning_(tuning),
       by_switch_(algorithm.in_switch && model.node_switch),

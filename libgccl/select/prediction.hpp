@@ -51,7 +51,7 @@ class Prediction {
 
   const Algorithm& algorithm_;
   const Call& call_;
-  const View& view_;
+  const View view_;
   const CostModel& model_;
   const Tuning& tuning_;
   bool by_switch_;  // it takes what the switch's links carry

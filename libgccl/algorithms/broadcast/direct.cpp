@@ -1,5 +1,6 @@
-// Direct broadcast: the root sends the vector to each other rank, next neighbour first. One latency where messages
+// Direct broadcast: the root sends the vector to each other rank, those of its node first. One latency where messages
 // overlap, but the root's port carries n-1 vectors.
+#include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
@@ -14,7 +15,8 @@ Schedule direct_broadcast(Call c, View v, Share mine) {
     co_return;
   }
   const Region in = input_of(c, v, mine);
-  for (Rank s = 1; s < n; ++s) co_yield send(v.all[v.all.ahead(s)], in);
+  const RootOrder order(v, c.root);
+  for (Rank i = 1; i < n; ++i) co_yield send(order[i], in);
   co_yield copy(in, out);
 }
 

@@ -47,18 +47,17 @@ Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
-// The root's largest subtree: how far away its top is, and how many blocks it has; of these so many come to it last,
-// `last_distance` from the top.
+// The root's largest subtree: how far away its top is, how many blocks it has, and how many come to it last.
 struct Largest {
-  Count distance, blocks, last_distance = 0, last = 1;
+  Count distance, blocks, last = 1;
 
   explicit Largest(Count n) {  // n > 1
     const Count half = std::bit_ceil(n) / 2, cut = n - half;
     distance = cut >= half / 2 ? half : half / 2;
     blocks = std::max(cut, half / 2);
     if (blocks == 1) return;
-    last_distance = std::bit_ceil(blocks) / 2;
-    last = std::min(last_distance, blocks - last_distance);
+    const Count whole = std::bit_ceil(blocks) / 2;
+    last = std::min(whole, blocks - whole);
   }
 };
 
@@ -75,8 +74,21 @@ Cost binomial_gather_slices(const View& v, const CostModel& m, const Slicing& s)
 // engine's times of 2 to 8 chunks on 8 to 512 ranks of twelve shipped clusters.
 constexpr double kFirstLater = 1.01, kNextLater = 1.06;
 
+// How long a lane of one of the root's inner subtrees has its scratch for: from what comes to its top last until that
+// is sent. The longest of them.
+Cost longest_cycle(Count n, double bytes, bool met, const Paths& p) {
+  Cost longest = 0;
+  for (Count d = 2; d + 1 < n; d *= 2) {
+    const Hop& up = p.binomial(d, Tree::up);
+    const double last = double(d / 2) * bytes;
+    const Cost sending = last * up.beta_ns_per_byte + (met ? up.alpha_ns : p.model().overhead_ns);
+    longest = std::max(longest, p.binomial(d / 2, Tree::up)(last) + sending);
+  }
+  return longest;
+}
+
 // Slices of blocks go to the root one by one, each as soon as it is there: of the largest subtree it waits for those
-// alone that come to the top last. These the top has to send before it takes the next chunk's, to the same scratch.
+// alone that come to the top last. A lane's next chunk takes the same scratch.
 Cost binomial_gather_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Rank n = v.all.size;
   if (n <= 1) return 0;
@@ -84,14 +96,12 @@ Cost binomial_gather_interval(const Call& c, const View& v, const CostModel& m, 
   const Largest largest(n);
   const Hop& out = p.binomial(largest.distance, Tree::up);
   const double shares = double(std::max<Count>(s.shares, 2)), lanes = double(s.lanes);
-  const double all = lanes * m.bytes(double(c.count)), last = all * double(largest.last);  // of all lanes
+  const double chunk = m.bytes(double(c.count)), all = lanes * chunk;  // a block's bytes, of one lane and of all
   const Cost port = binomial_interval(n, {.block = all}, m.receive_overhead_ns, Tree::up, p);
-  const Cost sending = last * out.beta_ns_per_byte + (m.met(m.bytes(double(c.count))) ? out.alpha_ns : m.overhead_ns);
-  const Cost cycle = largest.blocks > 1 ? p.binomial(largest.last_distance, Tree::up)(last) + sending : 0;
-  const Cost first =
-      std::max(binomial_up(n, {.block = all}, false, p) - (all * double(largest.blocks) - last) * out.beta_ns_per_byte,
-               out.alpha_ns + kFirstLater * port);
-  const Cost next = std::max({kNextLater * port, binomial_gather_slices(v, m, {s.lanes, s.lanes, s.window}), cycle});
+  const Cost early = all * double(largest.blocks - largest.last) * out.beta_ns_per_byte;
+  const Cost first = std::max(binomial_up(n, {.block = all}, false, p) - early, out.alpha_ns + kFirstLater * port);
+  const Cost next = std::max({kNextLater * port, binomial_gather_slices(v, m, {s.lanes, s.lanes, s.window}),
+                              longest_cycle(n, all, m.met(chunk), p)});
   const Cost total = first + (std::ceil(shares / lanes) - 1) * next;
   return std::max(0.0, total - binomial_gather_cost(c, v, m)) / (shares - 1);
 }

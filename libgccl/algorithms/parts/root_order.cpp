@@ -6,7 +6,7 @@ namespace gccl {
 std::vector<Rank> order_from_root(const Call& call, const View& v) {
   const bool vector = call.kind == Collective::broadcast || call.kind == Collective::reduce;
   const bool blocks = call.kind == Collective::gather || call.kind == Collective::scatter;
-  if (!(vector || blocks) || (call.root == 0 && (blocks || v.by_node))) return {};
+  if (!(vector || blocks) || (call.root == 0 && (blocks || v.by_node || !RootOrder::by_node(v)))) return {};
   std::vector<Rank> order(v.all.size);
   const RootOrder rooted(v, call.root);
   for (Rank i = 0; i < v.all.size; ++i) order[i] = vector ? rooted[i] : v.all[Count(call.root) + i];

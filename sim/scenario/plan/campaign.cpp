@@ -120,7 +120,9 @@ class Planner {
     const std::vector<Card> cards = cards_of(c, w);
     const std::vector<Rank> order =
         order_from_root({.kind = part.task->kind, .root = part.task->root}, c.layout->view(0));
-    const auto [at, fresh] = bases_.try_emplace({w, each, cards, order});
+    const Rank from = order.empty() ? 0 : part.task->root + 1;
+    const bool blocks = !order.empty() && counts_blocks(part.task->kind);
+    const auto [at, fresh] = bases_.try_emplace({w, each, cards, from, blocks});
     Basis& basis = at->second;
     known = &basis;
     if (!fresh) return basis;
@@ -415,9 +417,9 @@ class Planner {
   const std::vector<SlowPair> slow_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
-  // By world, bytes of an element, cards and their order from a root: tasks that are alike share a cost model, which
-  // may take a second to make.
-  std::map<std::tuple<std::size_t, unsigned, std::vector<Card>, std::vector<Rank>>, Basis> bases_;
+  // By world, bytes of an element, cards, root if their order depends on it, and whether it is that of blocks: tasks
+  // that are alike share a cost model, which may take a second to make.
+  std::map<std::tuple<std::size_t, unsigned, std::vector<Card>, Rank, bool>, Basis> bases_;
   std::map<std::tuple<const Task*, std::size_t, std::size_t>, const Basis*> basis_of_shape_;  // task, world, shape
 };
 
