@@ -1,6 +1,7 @@
 // What messages that are all on their way at once take of a cluster's links, for the closed forms' cost models.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace gccl {
 
 // Groups of members by card; each at once.
 using Groups = std::vector<std::vector<Card>>;
+inline std::size_t largest(const Groups& groups) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  return most;
+}
 
 // After a far message comes a near one: one after the other, shifts take the mean latency, while the narrowest link
 // keeps all waiting.
@@ -25,6 +31,9 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
 
 // Member i of each group sends to member i + d.
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d);
+
+// A binomial tree's messages in each group, all down from its first member, or all up to it.
+LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool up);
 
 // Worked out when a form asks for them. Nodes: whose members follow each other in equal numbers, else 1.
 LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups, Rank nodes);
