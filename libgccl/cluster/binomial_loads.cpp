@@ -34,6 +34,7 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
   Messages whole(cluster), blocks(cluster);
   struct Member {
     double at = 0;                   // when it has what it passes on, all messages empty
+    double level = 0;                // the same if each took as long as the slowest of its level
     double vectors = 0, blocks = 0;  // the same where only bytes take time, until its latest message is through
     std::size_t messages = 0;        // with others of its subtree, so far
   };
@@ -42,6 +43,20 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
   std::vector<std::size_t> distances;
   for (std::size_t d = 1; d < largest(groups); d *= 2) distances.push_back(d);
   if (!up) std::ranges::reverse(distances);
+  const auto pass_empty = [&](std::size_t k, std::size_t i, std::size_t d, double alpha, double Member::*at,
+                              double& last) {
+    Member &top = members[k][i], &below = members[k][i + d];
+    const CardCosts costs = cluster.costs(groups[k][i]);
+    if (!up) {
+      below.*at = top.*at + double(top.messages) * double(costs.overhead_ns) + alpha;
+      last = std::max(last, below.*at);
+    } else {
+      const double alone = below.*at + alpha, taking = double(costs.receive_overhead_ns);
+      top.*at = top.messages == 0 ? alone : std::max({top.*at, alone, std::min(top.*at, alone) + taking});
+      last = std::max(last, top.*at);
+    }
+  };
+  double by_level_ns = 0;
   for (const std::size_t d : distances) {
     Messages tree(cluster);
     const auto add = [&](std::size_t k, std::size_t i) {
@@ -50,16 +65,7 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
       const double alpha = tree.add(from, to);
       whole.add_last_of(tree, from, to, 1);
       blocks.add_last_of(tree, from, to, double(std::min(d, g.size() - i - d)));
-      Member &top = members[k][i], &below = members[k][i + d];
-      if (!up) {
-        below.at = top.at + double(top.messages) * double(cluster.costs(from).overhead_ns) + alpha;
-        t.empty_ns = std::max(t.empty_ns, below.at);
-      } else {
-        const double alone = below.at + alpha, taking = double(cluster.costs(to).receive_overhead_ns);
-        top.at = top.messages == 0 ? alone : std::max({top.at, alone, std::min(top.at, alone) + taking});
-        t.empty_ns = std::max(t.empty_ns, top.at);
-      }
-      ++top.messages;
+      pass_empty(k, i, d, alpha, &Member::at, t.empty_ns);
     };
     const auto pass_bytes = [&](std::size_t k, std::size_t i, double ns_per_byte) {
       Member &top = members[k][i], &below = members[k][i + d];
@@ -72,17 +78,21 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
     };
     for (std::size_t k = 0; k < groups.size(); ++k)
       for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d) add(k, i);
+    t.hops.push_back(tree.slowest());
     std::size_t message = 0;
     for (std::size_t k = 0; k < groups.size(); ++k)
-      for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d)
+      for (std::size_t i = 0; i + d < groups[k].size(); i += 2 * d) {
         if (groups[k][i] != groups[k][i + d]) pass_bytes(k, i, tree.at(message++, true).beta_ns_per_byte);
-    t.hops.push_back(tree.slowest());
+        pass_empty(k, i, d, t.hops.back().alpha_ns, &Member::level, by_level_ns);
+        ++members[k][i].messages;
+      }
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d, up));
   }
   if (!up) {
     std::ranges::reverse(t.hops);
     std::ranges::reverse(t.behind_ns_per_byte);
   }
+  t.excess_ns = by_level_ns - t.empty_ns;
   t.ns_per_byte = whole.busiest_ns();
   t.blocks_ns_per_byte = blocks.busiest_ns();
   return t;

@@ -136,13 +136,12 @@ Cost one_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   return tree_up(n, bytes, combines, p, levels);
 }
 
-// Levels' slowest messages are mostly on different ways: what they are predicted to take by level, of a chunk of one
-// channel and empty, is too much. One channel takes no more than latencies and bytes in turn; `combining` is that of
-// the longest way.
-Cost on_ways(Tree way, const Paths& p, Cost levels, Cost empty_levels, Carried bytes, Cost combining) {
+// Levels' slowest messages are mostly on different ways, so what they are predicted to take by level is too much. One
+// channel takes no more than latencies and bytes in turn; `combining` is that of the longest way.
+Cost on_ways(Tree way, const Paths& p, Cost levels, Carried bytes, Cost combining) {
   const LinkLoads::Binomial* const known = p.binomial_known(way);
   if (!known) return levels;
-  const Cost now = levels - empty_levels + known->empty_ns;
+  const Cost now = levels - known->excess_ns;
   if (p.channels() > 1) return now;
   return std::min(now, known->empty_ns + bytes.vector * known->in_turn_ns_per_byte +
                            bytes.block * known->blocks_in_turn_ns_per_byte + combining);
@@ -158,7 +157,7 @@ Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
     const Bunch bunch(p.channels(), p.model().exchange_gap_ns());
     levels = tree_down_at_once(n, bytes, p, bunch, bunch.begin(), true);
   }
-  return std::max(busiest(n, bytes, Tree::down, p), on_ways(Tree::down, p, levels, one_down(n, {}, p), bytes, 0));
+  return std::max(busiest(n, bytes, Tree::down, p), on_ways(Tree::down, p, levels, bytes, 0));
 }
 
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
@@ -170,8 +169,7 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
     levels = tree_up_at_once(n, bytes, combines, p, bunch);
   }
   const Cost combining = combines && n > 1 ? std::bit_width(n - 1) * p.model().combine(bytes.vector) : 0;
-  return std::max(busiest(n, bytes, Tree::up, p),
-                  on_ways(Tree::up, p, levels, one_up(n, {}, false, p), bytes, combining));
+  return std::max(busiest(n, bytes, Tree::up, p), on_ways(Tree::up, p, levels, bytes, combining));
 }
 
 Cost binomial_interval(Rank n, Carried bytes, Cost overhead_ns, Tree way, const Paths& p) {

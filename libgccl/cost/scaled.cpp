@@ -19,6 +19,7 @@ void scale(double by, LinkLoads::Shifts& s) {
 void scale(double by, LinkLoads::Binomial& b) {
   scale(by, b.hops);
   b.empty_ns *= by;
+  b.excess_ns *= by;
 }
 void scale(double by, LinkLoads::Trees& t) {
   scale(by, t.levels);

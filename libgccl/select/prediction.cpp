@@ -34,10 +34,12 @@ constexpr double kLatencyBetween = 0.35;
 constexpr double kRounding = 1 - 1e-3;
 
 // Where routes are not known forms ask whether the ranks that trees take follow each other node by node.
-View as_taken(const Call& call, View v) {
+std::optional<View> as_taken(const Call& call, const View& v) {
   const bool trees = call.kind == Collective::broadcast || call.kind == Collective::reduce;
-  v.by_node = v.by_node || (trees && v.uniform() && RootOrder::by_node(v));
-  return v;
+  if (!trees || v.by_node || !v.uniform() || !RootOrder::by_node(v)) return std::nullopt;
+  View taken = v;
+  taken.by_node = true;
+  return taken;
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View&
                        const Tuning& tuning)
     : algorithm_(algorithm),
       call_(call),
-      view_(as_taken(call, view)),
+      as_taken_(as_taken(call, view)),
+      view_(as_taken_ ? *as_taken_ : view),
       model_(model),
       tuning_(tuning),
       by_switch_(algorithm.in_switch && model.node_switch),

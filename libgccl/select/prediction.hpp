@@ -16,6 +16,8 @@ class Prediction {
  public:
   Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
              const Tuning& tuning);
+  Prediction(const Prediction&) = delete;
+  Prediction& operator=(const Prediction&) = delete;
 
   // Nanoseconds for the whole call; NaN where the algorithm has no closed form.
   Cost of(const Slicing& slicing);
@@ -51,7 +53,8 @@ class Prediction {
 
   const Algorithm& algorithm_;
   const Call& call_;
-  const View view_;
+  std::optional<View> as_taken_;  // where trees take ranks otherwise than the view says
+  const View& view_;
   const CostModel& model_;
   const Tuning& tuning_;
   bool by_switch_;  // it takes what the switch's links carry
