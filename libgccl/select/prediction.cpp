@@ -35,7 +35,7 @@ constexpr double kRounding = 1 - 1e-3;
 
 // Where routes are not known forms ask whether the ranks that trees take follow each other node by node.
 std::optional<View> as_taken(const Call& call, const View& v) {
-  const bool trees = call.kind == Collective::broadcast || call.kind == Collective::reduce;
+  const bool trees = has_root(call.kind) && !counts_blocks(call.kind);
   if (!trees || v.by_node || !v.uniform() || !RootOrder::by_node(v)) return std::nullopt;
   View taken = v;
   taken.by_node = true;

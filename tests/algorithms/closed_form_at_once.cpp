@@ -10,6 +10,7 @@
 
 using namespace gccl;
 using gccl::test::Machine;
+using gccl::test::Off;
 
 namespace {
 
@@ -27,20 +28,6 @@ double predicted_by_simulated(Machine& machine, const Algorithm& a, Count count,
   return predicted(a, call, machine.view(), by.models[plan.protocol], plan.slicing, by.tuning) /
          machine.simulated_ns(call, plan);
 }
-
-// How far off predictions are: in the mean, at worst and where that is.
-struct Off {
-  double sum = 0, worst = 0;
-  int points = 0;
-  std::string where;
-
-  void add(double ratio, const std::string& at) {
-    const double off = std::abs(ratio - 1);
-    sum += off, ++points;
-    if (off > worst) worst = off, where = at;
-  }
-  double mean() const { return sum / points; }
-};
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // Ranks on cards of a shipped cluster: what calls are predicted to take, and what they take on the flow engine.
 #pragma once
 
+#include <cmath>
 #include <map>
-#include <numeric>
 #include <string>
 
 #include "libgccl/algorithms/parts/root_order.hpp"
@@ -10,6 +10,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/engine/workload.hpp"
+#include "sim/model/cost_check.hpp"
 #include "tests/support/project.hpp"
 
 namespace gccl::test {
@@ -23,7 +24,7 @@ struct Machine {
       : cluster(load_cluster(kRoot / "topologies" / (std::string(name) + ".json"))),
         cards(std::move(on)),
         layout(std::make_shared<const Layout>(layout_of(*cluster, cards))) {}
-  Machine(const char* name, Rank ranks) : Machine(name, first_cards(ranks)) {}
+  Machine(const char* name, Rank ranks) : Machine(name, sim::first_cards(ranks)) {}
 
   View view() const { return layout->view(0); }
   const PlannedBy& by(const Call& call) {
@@ -49,13 +50,21 @@ struct Machine {
   }
 
  private:
-  static std::vector<Card> first_cards(Rank ranks) {
-    std::vector<Card> cards(ranks);
-    std::iota(cards.begin(), cards.end(), 0);
-    return cards;
-  }
-
   std::map<std::vector<Rank>, PlannedBy> by_;
+};
+
+// How far ratios are from 1: in the mean, at worst and where that is.
+struct Off {
+  double sum = 0, worst = 0;
+  int points = 0;
+  std::string where;
+
+  void add(double ratio, const std::string& at) {
+    const double off = std::abs(ratio - 1);
+    sum += off, ++points;
+    if (off > worst) worst = off, where = at;
+  }
+  double mean() const { return sum / points; }
 };
 
 }  // namespace gccl::test

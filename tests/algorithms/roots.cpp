@@ -10,6 +10,7 @@
 
 using namespace gccl;
 using gccl::test::Machine;
+using gccl::test::Off;
 
 namespace roots {
 
@@ -146,9 +147,7 @@ TEST_CASE("the planner's choice for calls with a root is near the fastest, where
                              {Collective::reduce, 0.017, 0.45},
                              {Collective::gather, 0.005, 0.15},
                              {Collective::scatter, 0.005, 0.12}}) {
-    double sum = 0, worst = 0;
-    int points = 0;
-    std::string where;
+    Off off;
     for (const auto& [cluster, ranks] : {std::pair("ethernet-cpu", 7u),
                                          {"polaris", 6u},
                                          {"l40s-box", 5u},
@@ -167,17 +166,13 @@ TEST_CASE("the planner's choice for calls with a root is near the fastest, where
           for (const Algorithm& a : algorithms())
             if (a.kind == limit.kind && !a.variant && a.cost && a.can(call, view) && &a != chosen.algorithm)
               best = std::min(best, machine.simulated_ns(call, plan_of(a, call, view, by.models, by.tuning)));
-          const double regret = own / best - 1;
-          sum += regret, ++points;
-          if (regret > worst)
-            worst = regret, where = fmt::format("{} on {} ranks of {}, {} elements from rank {}",
-                                                chosen.algorithm->name, ranks, cluster, count, root);
+          off.add(own / best, fmt::format("{} on {} ranks of {}, {} elements from rank {}", chosen.algorithm->name,
+                                          ranks, cluster, count, root));
         }
       }
     }
-    const double mean = sum / points;
-    INFO(std::string(name(limit.kind)), ": ", mean, " in the mean, ", worst, " for ", where);
-    CHECK(mean <= limit.mean);
-    CHECK(worst <= limit.worst);
+    INFO(std::string(name(limit.kind)), ": ", off.mean(), " in the mean, ", off.worst, " for ", off.where);
+    CHECK(off.mean() <= limit.mean);
+    CHECK(off.worst <= limit.worst);
   }
 }
