@@ -1,7 +1,7 @@
 #include "libgccl/base/process.hpp"
 
-#include <dirent.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -104,11 +104,9 @@ std::thread own_thread(std::function<void()> body) {
 
 bool one_thread() {
   const ProcessLock lock;
-  DIR* const tasks = ::opendir("/proc/self/task");
-  if (!tasks) return false;
-  int threads = 0;
-  while (const dirent* entry = ::readdir(tasks)) threads += entry->d_name[0] != '.';
-  ::closedir(tasks);
+  struct ::stat tasks;
+  if (::stat("/proc/self/task", &tasks) != 0) return false;
+  const auto threads = static_cast<int>(tasks.st_nlink) - 2;  // Linux: two, and one for each
   return threads - own_threads.load(std::memory_order_relaxed) == 1;
 }
 
