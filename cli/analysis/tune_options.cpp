@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -100,8 +101,16 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   const auto dtype = dtype_named(a.dtype);
   if (!dtype)
     throw json::InputError(fmt::format("--dtype: found \"{}\"{}", a.dtype, suggestion(a.dtype, dtype_names())));
-  q.search = {
-      .dtype = *dtype, .run = {}, .steps_max = a.steps, .margin = a.margin, .refined = a.refined, .table = nullptr};
+  // Only files say anything about sizes between.
+  const bool files = std::ranges::any_of(std::array{&a.table, &a.html, &a.nccl, &a.openmpi, &a.openmpi_json, &a.mpich},
+                                         [](const std::string* file) { return !file->empty(); });
+  q.search = {.dtype = *dtype,
+              .run = {},
+              .steps_max = a.steps,
+              .margin = a.margin,
+              .refined = a.refined,
+              .confirmed = files ? a.confirmed : 0,
+              .table = nullptr};
   q.bisections = a.bisections;
   q.bytes = numbers("--bytes", a.bytes, 8, "64KiB,1MiB or 8..1GiB, of 1 B to 1 TiB", [](const std::string& word) {
     const auto n = json::parse_bytes(word);
@@ -176,6 +185,12 @@ void add_tune_options(Command& command, TuneArguments& a) {
       .add_option("--bisections", a.bisections,
                   "How often the way between neighbouring sizes with different winners is halved")
       ->check(Range{0, 20})
+      ->capture_default_str();
+  command
+      .add_option(
+          "--confirm", a.confirmed,
+          "Between sizes, for a file, simulate so many of those estimated to be the fastest; 0: go by the estimate")
+      ->check(Range{0, 64})
       ->capture_default_str();
   file("--check-table", a.check_table,
        "Simulate what this tuning table chooses, too, and say how far from the fastest that is");

@@ -14,7 +14,7 @@ struct TuneArguments : ClusterArgument {
   std::string check_table;
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
   double steps = 2e5, margin = 2;
-  unsigned bisections = 1, refined = 2;
+  unsigned bisections = 1, refined = 2, confirmed = 3;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
 };

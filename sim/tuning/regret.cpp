@@ -79,6 +79,8 @@ void add_regret(Json& document) {
     grid.push_back(&cell);
     by_collective[cell["collective"].get<std::string>()].push_back(&cell);
   }
+  for (const Json& place : document["between"])
+    if (place.contains("tried")) simulated += place["tried"].size();
   document["simulated"] = simulated;
   document["left_out"] = left_out;
   document["regret"] = statistics(grid, "planner");

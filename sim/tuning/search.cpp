@@ -68,13 +68,10 @@ class Search {
     for (const Plan& p : {as_nccl, as_openmpi, as_table})
       if (p.algorithm) try_plan(p, false);
     for (const Plan& p : all) try_plan(p, true);
-    refine();
-    std::stable_sort(tried_.begin(), tried_.end(),
-                     [](const Tried& a, const Tried& b) { return a.time_us < b.time_us; });
+    refine(o_.refined);
     Json out = place_json();
-    out["tried"] = Json::array();
+    out["tried"] = sorted();
     out["left_out"] = {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}};
-    for (const Tried& t : tried_) out["tried"].push_back(tried_json(t));
     out["planner"] = own.algorithm ? place(own) : Json();
     out["nccl"] = r_.nccl ? other_json(nccl, as_nccl) : Json();
     out["openmpi"] = other_json(openmpi, as_openmpi);
@@ -84,25 +81,28 @@ class Search {
     return out;
   }
 
-  Json estimate(const Json& below, const Json& above) const {
-    const Plan own = planned();
-    std::vector<Tried> all;
-    const auto add = [&](const Plan& p, double factor) {
-      const double predicted = serves(p) ? predicted_us(p) : NAN;
-      if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
-    };
-    for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
-    if (own.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, own); })) add(own, 1);
-    std::ranges::stable_sort(all, {}, &Tried::time_us);
-    Json out = place_json();
-    out["estimated"] = Json::array();
-    Families has{};
+  Json between(const Json& below, const Json& above) {
+    const std::vector<Tried> all = estimates(below, above);
+    std::array<unsigned, kFamilies> chosen{};
+    Json estimated = Json::array();
     for (const Tried& t : all) {
       const Families f = families(t.plan);
-      bool first = false;
-      for (std::size_t i = 0; i < kFamilies; ++i) first = first || (f[i] && !has[i]), has[i] = has[i] || f[i];
-      if (first) out["estimated"].push_back(tried_json(t));
+      bool first = false, promising = false;
+      for (std::size_t i = 0; i < kFamilies; ++i)
+        if (f[i]) {
+          promising = promising || chosen[i] < (i == 0 ? o_.confirmed : std::min(o_.confirmed, 1u));
+          first = first || chosen[i] == 0;
+          ++chosen[i];
+        }
+      if (first) estimated.push_back(tried_json(t));
+      if (promising) try_plan(t.plan, true);
     }
+    refine(std::min(o_.refined, 1u));
+    Json out = place_json();
+    if (tried_.empty())
+      out["estimated"] = std::move(estimated);
+    else
+      out["tried"] = sorted();
     return out;
   }
 
@@ -151,6 +151,20 @@ class Search {
     // That a form is too slow at one size is worth less and less towards another at which nobody has looked.
     for (Off& o : all)
       if (o.at == 1) o.factor = kSeenOnce * (o.factor < 1 ? std::pow(o.factor, o.near) : o.factor);
+    return all;
+  }
+
+  // How long what was simulated there, and the planner's own choice, are estimated to take here; the fastest first.
+  std::vector<Tried> estimates(const Json& below, const Json& above) const {
+    const Plan own = planned();
+    std::vector<Tried> all;
+    const auto add = [&](const Plan& p, double factor) {
+      const double predicted = serves(p) ? predicted_us(p) : NAN;
+      if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
+    };
+    for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
+    if (own.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, own); })) add(own, 1);
+    std::ranges::stable_sort(all, {}, &Tried::time_us);
     return all;
   }
 
@@ -257,8 +271,16 @@ class Search {
     return double(o_.run(w).time_ns) / 1e3;
   }
 
-  // From the fastest on, chunks and channels doubled and halved.
-  void refine() {
+  // "tried".
+  Json sorted() {
+    std::ranges::stable_sort(tried_, {}, &Tried::time_us);
+    Json all = Json::array();
+    for (const Tried& t : tried_) all.push_back(tried_json(t));
+    return all;
+  }
+
+  // From so many of the fastest on, chunks and channels doubled and halved.
+  void refine(unsigned most) {
     std::vector<std::size_t> order(tried_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -268,7 +290,7 @@ class Search {
       const auto alike = [&](const Tried& t) {
         return t.plan.algorithm == tried_[i].plan.algorithm && t.plan.protocol == tried_[i].plan.protocol;
       };
-      if (starts.size() < o_.refined && std::ranges::none_of(starts, alike)) starts.push_back(tried_[i]);
+      if (starts.size() < most && std::ranges::none_of(starts, alike)) starts.push_back(tried_[i]);
     }
     for (Tried now : starts)
       for (bool better = true; better;) {
@@ -357,9 +379,9 @@ Json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchO
   return Search(ranks, kind, bytes, options).cell();
 }
 
-Json estimate(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options, const Json& below,
-              const Json& above) {
-  return Search(ranks, kind, bytes, options).estimate(below, above);
+Json search_between(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options,
+                    const Json& below, const Json& above) {
+  return Search(ranks, kind, bytes, options).between(below, above);
 }
 
 }  // namespace gccl::sim

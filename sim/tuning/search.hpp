@@ -39,6 +39,8 @@ struct SearchOptions {
   double margin = 2;
   // From how many of the fastest on chunks and channels are doubled and halved, as long as that helps.
   unsigned refined = 2;
+  // Between two sizes so many of those estimated to be the fastest are simulated; 0: none, and the estimate decides.
+  unsigned confirmed = 3;
   // Whose choices are simulated, too; null: none.
   std::shared_ptr<const TuningTable> table;
 };
@@ -51,12 +53,12 @@ struct SearchOptions {
 // tuning file wants the best of these.
 nlohmann::json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options);
 
-// The same place of "between", where nothing is simulated: how long what was simulated at both of two neighbouring
-// sizes, or at one, is estimated to take at a size between them. A closed form that is off by some factor at a size is
-// off by much the same near it: so the prediction is taken times that factor, where neighbours differ the larger, and a
-// little more for what was simulated at one of them alone. Of all that the fastest, and the fastest that each library
-// has, too.
-nlohmann::json estimate(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options,
-                        const nlohmann::json& below, const nlohmann::json& above);
+// A place of "between" two of these, where what was simulated at one or both of them is estimated: a closed form that
+// is off by some factor at a size is off by much the same near it, so the prediction is taken times that factor, where
+// neighbours differ the larger, and a little more for what was simulated at one of them alone. Of those estimated to be
+// the fastest, and of the fastest that each library has, what simulation finds; or, where none are simulated or that
+// would take too many steps, the estimates.
+nlohmann::json search_between(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options,
+                              const nlohmann::json& below, const nlohmann::json& above);
 
 }  // namespace gccl::sim

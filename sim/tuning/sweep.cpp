@@ -19,10 +19,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where sizes are closer than this no cross-over is looked for between them.
-constexpr double kClose = 1.3;
-// Sizes that are estimated between those simulated are at most so many times the one before.
-constexpr double kEstimated = 1.5;
+// Where sizes are closer than this no cross-over is looked for between them, and among few candidates not closer than
+// that.
+constexpr double kClose = 1.3, kCloseFew = 1.15;
+// Sizes between those of the grid: of those that are simulated each is at most so many times the one before, of all so
+// many times.
+constexpr double kConfirmed = 2, kEstimated = 1.5;
 
 // One number of ranks with one size.
 struct SweepPlace {
@@ -30,6 +32,7 @@ struct SweepPlace {
   Rank ranks = 0;
   Count bytes = 0;  // of whole elements
   bool bisection = false;
+  Count below = 0, above = 0;  // of a place of "between": the sizes beside it
   auto key() const { return std::tuple(kind, ranks, bytes); }
 };
 
@@ -57,11 +60,18 @@ class Sweep {
     try {
       play(grid(q_));
       for (unsigned i = 0; i < q_.bisections; ++i) play(crossings());
+      if (search_.confirmed > 0) {
+        play(between(kConfirmed));
+        search_.refined = 0;
+        play(borders());
+      }
     } catch (const Interrupted&) {
       complete = false;
     }
-    Json cells = Json::array();
+    estimate_rest();
+    Json cells = Json::array(), places = Json::array();
     for (const auto& [key, cell] : done_) cells.push_back(cell);
+    for (const auto& [key, place] : between_) places.push_back(place);
     Json out = {{"schema", "gccl/tuning/1"},
                 {"version", GCCL_VERSION_TEXT},
                 {"complete", complete && failed_.empty()},
@@ -77,7 +87,7 @@ class Sweep {
                 {"steps_max", q_.search.steps_max},
                 {"margin", q_.search.margin},
                 {"cells", std::move(cells)},
-                {"between", estimates()}};
+                {"between", std::move(places)}};
     if (!q_.parameters.empty()) out["cluster"]["parameters"] = json::valid_text(q_.parameters.string());
     add_regret(out);
     return out;
@@ -104,8 +114,9 @@ class Sweep {
                               name(q.engine), name(q.search.dtype), q.search.steps_max, q.search.margin,
                               q.search.refined, table));
   }
-  static std::string cell_key(const std::string& sweep, const SweepPlace& p) {
-    return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));
+  static std::string cell_key(const std::string& sweep, const SweepPlace& p, unsigned confirmed = 0) {
+    const std::string between = p.below ? fmt::format(" {} {} {}", p.below, p.above, confirmed) : "";
+    return digest(fmt::format("{} {} {} {}{}", sweep, name(p.kind), p.ranks, p.bytes, between));
   }
 
  private:
@@ -120,16 +131,32 @@ class Sweep {
     return *known;
   }
 
+  std::string cell_key(const SweepPlace& p) const { return cell_key(journal_key_, p, search_.confirmed); }
+
   void keep(const SweepPlace& p, Json cell) {
+    if (p.below) {
+      if (!cell.contains("estimated") || !cell["estimated"].empty()) between_[p.key()] = std::move(cell);
+      return;
+    }
     cell["bisection"] = p.bisection;
     done_[p.key()] = std::move(cell);
+  }
+
+  Json search_at(const SweepPlace& p, const SearchOptions& options) {
+    if (!p.below) return search(tuned(p.ranks), p.kind, p.bytes, options);
+    return search_between(tuned(p.ranks), p.kind, p.bytes, options, found_at(p, p.below), found_at(p, p.above));
+  }
+
+  const Json& found_at(const SweepPlace& p, Count bytes) const {
+    const auto at = done_.find({p.kind, p.ranks, bytes});
+    return at == done_.end() ? between_.at({p.kind, p.ranks, bytes}) : at->second;
   }
 
   // Searches all that is not in the journal; the most expensive first.
   void play(const std::vector<SweepPlace>& places) {
     std::vector<SweepPlace> left;
     for (const SweepPlace& p : places) {
-      const Json* known = options_.journal ? options_.journal->find(cell_key(journal_key_, p)) : nullptr;
+      const Json* known = options_.journal ? options_.journal->find(cell_key(p)) : nullptr;
       if (known)
         keep(p, *known);
       else
@@ -141,22 +168,19 @@ class Sweep {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(left[a].ranks, left[a].bytes) > std::pair(left[b].ranks, left[b].bytes);
     });
-    const std::size_t before = done_.size();
+    const std::size_t before = done_.size() + between_.size();
     std::size_t finished = 0;
     const auto search_all = [&](const std::vector<std::size_t>& which, unsigned children, const auto& failed) {
       PoolOptions pool{.children = children, .finished = {}, .stop = options_.stop};
       pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
         const SweepPlace& p = left[which[job]];
         Json cell = Json::parse(text);
-        if (options_.journal) options_.journal->add(cell_key(journal_key_, p), cell);
+        if (options_.journal) options_.journal->add(cell_key(p), cell);
         keep(p, std::move(cell));
         if (options_.progress) options_.progress(before + ++finished, before + left.size());
       };
       pool.failed = [&](const JobFailed& e) { failed(which[e.job], e); };
-      const auto job = [&](std::size_t i) {
-        const SweepPlace& p = left[which[i]];
-        return search(tuned(p.ranks), p.kind, p.bytes, search_).dump();
-      };
+      const auto job = [&](std::size_t i) { return search_at(left[which[i]], search_).dump(); };
       std::vector<std::size_t> jobs(which.size());
       std::iota(jobs.begin(), jobs.end(), 0);
       try {
@@ -177,6 +201,21 @@ class Sweep {
     return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
+  // The middles of neighbours whose winners differ in anything, to be searched among those estimated to be the fastest.
+  std::vector<SweepPlace> borders() const {
+    std::vector<SweepPlace> all;
+    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
+      const Json &a = below["tried"][0], &b = above["tried"][0];
+      if (double(high.bytes) < kCloseFew * double(low.bytes)) return;
+      const auto same = [&](const char* key) { return a[key] == b[key]; };
+      if (same("algorithm") && same("protocol") && same("chunks") && same("channels")) return;
+      const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
+      if (middle > low.bytes && middle < high.bytes)
+        all.push_back({low.kind, low.ranks, middle, false, low.bytes, high.bytes});
+    });
+    return all;
+  }
+
   // The middles of neighbours with different winners.
   std::vector<SweepPlace> crossings() const {
     std::vector<SweepPlace> all;
@@ -190,34 +229,44 @@ class Sweep {
     return all;
   }
 
-  Json estimates() {
-    Json all = Json::array();
-    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
+  // Sizes between neighbours, for which files and tables say something, too.
+  std::vector<SweepPlace> between(double ratio) const {
+    std::vector<SweepPlace> all;
+    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json&, const Json&) {
       const double way = std::log(double(high.bytes) / double(low.bytes));
-      const int steps = int(std::ceil(way / std::log(kEstimated)));
+      const int steps = int(std::ceil(way / std::log(ratio)));
       Count before = low.bytes;
       for (int i = 1; i < steps; ++i) {
         const Count bytes =
             whole(q_, low.kind, low.ranks, Count(double(low.bytes) * std::exp(way * double(i) / double(steps))));
         if (bytes <= before || bytes >= high.bytes) continue;
         before = bytes;
-        Json place = estimate(tuned(low.ranks), low.kind, bytes, search_, below, above);
-        if (!place["estimated"].empty()) all.push_back(std::move(place));
+        all.push_back({low.kind, low.ranks, bytes, false, low.bytes, high.bytes});
       }
     });
     return all;
   }
 
-  // Calls f with each two sizes of one collective on one number of ranks that have none between them.
+  // What has not been simulated of them.
+  void estimate_rest() {
+    SearchOptions estimates = search_;
+    estimates.confirmed = 0;
+    for (const SweepPlace& p : between(kEstimated)) keep(p, search_at(p, estimates));
+  }
+
+  // Calls f with each two sizes that were simulated, of one collective on one number of ranks, and none between them.
   template <class F>
   void neighbours(F f) const {
-    for (auto next = done_.begin(), at = next; at != done_.end(); at = next) {
-      if (++next == done_.end()) break;
+    std::map<std::tuple<Collective, Rank, Count>, const Json*> all;
+    for (const auto* found : {&done_, &between_})
+      for (const auto& [key, place] : *found)
+        if (place.contains("tried") && !place["tried"].empty()) all.emplace(key, &place);
+    for (auto next = all.begin(), at = next; at != all.end(); at = next) {
+      if (++next == all.end()) break;
       const auto& [kind, ranks, low] = at->first;
       const auto& [kind2, ranks2, high] = next->first;
       if (kind != kind2 || ranks != ranks2 || low == 0) continue;
-      if (at->second["tried"].empty() || next->second["tried"].empty()) continue;
-      f(SweepPlace{kind, ranks, low}, SweepPlace{kind, ranks, high}, at->second, next->second);
+      f(SweepPlace{kind, ranks, low}, SweepPlace{kind, ranks, high}, *at->second, *next->second);
     }
   }
 
@@ -226,7 +275,7 @@ class Sweep {
   SearchOptions search_;
   std::string journal_key_;
   std::map<Rank, std::unique_ptr<TunedRanks>> ranks_;
-  std::map<std::tuple<Collective, Rank, Count>, Json> done_;
+  std::map<std::tuple<Collective, Rank, Count>, Json> done_, between_;
   Json failed_ = Json::array();
 };
 

@@ -155,7 +155,7 @@ TEST_CASE("a table is nearly the fastest at sizes between those that were swept,
     all.insert(all.end(), more.begin(), more.end());
     return tuned(all);
   };
-  const Json d = sweep({"--bytes", "512..512KiB*4", "--table", file});
+  const Json d = sweep({"--bytes", "512..512KiB*4", "--confirm", "0", "--table", file});
   std::map<std::string, std::set<std::size_t>> sizes;
   for (const Json& c : d["cells"]) sizes[c["collective"]].insert(c["bytes"].get<std::size_t>());
   for (const Json& place : d["between"]) {
@@ -220,6 +220,63 @@ TEST_CASE("a table is nearly the fastest at sizes between those that were swept,
         {{"tune", "ethernet-cpu", "--check-table", "no-such.json"}, "no-such.json"},
         {{"tune", "ethernet-cpu", "--check-table", file, "--table", file}, "table.json"}})
     check_refused(arguments, expected);
+}
+
+// The hierarchical all-gather's best number of chunks and the crossing from LL128 to Simple are where the estimates are
+// wrong.
+TEST_CASE("sizes between those of the sweep are simulated where a file says what is the fastest there") {
+  const Folder folder;
+  const auto sweep = [&](std::vector<std::string> more) {
+    std::vector<std::string> all{"alps-gh200-2048", "--ranks", "8", "--collectives", "allgather", "--bisections", "0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return tuned(all);
+  };
+  const auto table_of = [&](const std::string& confirm) {
+    const std::string file = (folder.path / (confirm + ".json")).string();
+    return std::pair(sweep({"--bytes", "1MiB..64MiB*8", "--confirm", confirm, "--table", file}), file);
+  };
+  const auto [estimated, by_estimates] = table_of("0");
+  const auto [confirmed, by_simulation] = table_of("3");
+  CHECK(confirmed["cells"] == estimated["cells"]);
+  CHECK(confirmed["simulated"] > estimated["simulated"]);
+  for (const Json& place : estimated["between"]) CHECK(!place.contains("tried"));
+  // Nowhere more than twice apart, and where winners differ not more than half of that.
+  std::map<std::size_t, Json> winners;
+  for (const Json& c : confirmed["cells"]) winners[c["bytes"]] = c["tried"][0];
+  std::size_t simulated = 0;
+  for (const Json& place : confirmed["between"]) {
+    if (!place.contains("tried")) continue;
+    ++simulated;
+    const Json& tried = place["tried"];
+    winners[place["bytes"]] = tried[0];
+    CHECK(std::ranges::is_sorted(tried, {}, [](const Json& t) { return t["time_us"].get<double>(); }));
+    // What a search of that size alone finds for the same plan, and not much slower than the best that it finds.
+    if (simulated > 3) continue;
+    const Json alone = sweep(
+        {"--bytes", std::to_string(place["bytes"].get<std::size_t>()), "--check-table", by_simulation})["cells"][0];
+    CAPTURE(place.dump());
+    CAPTURE(alone.dump());
+    const Json& chosen = alone["tried"][alone["table"]["tried"].get<std::size_t>()];
+    CHECK(chosen == tried[0]);
+    CHECK(chosen["time_us"].get<double>() <= 1.05 * alone["tried"][0]["time_us"].get<double>());
+  }
+  CHECK(simulated >= 4);
+  for (auto at = winners.begin(), next = std::next(at); next != winners.end(); at = next++) {
+    CHECK(double(next->first) <= 2.01 * double(at->first));
+    const auto differs = [&](const char* key) { return at->second[key] != next->second[key]; };
+    if (differs("algorithm") || differs("protocol") || differs("chunks") || differs("channels"))
+      CHECK(double(next->first) <= 1.5 * double(at->first));
+  }
+  // At sizes that neither has seen.
+  const auto worst = [&](const std::string& table) {
+    return sweep({"--bytes", "1500000..60MiB*1.3", "--check-table", table})["others"]["table"]["worst_percent"]
+        .get<double>();
+  };
+  CHECK(worst(by_estimates) > 10);
+  CHECK(worst(by_simulation) < 5);
+  // Without a file nothing speaks of them.
+  const Json regret = sweep({"--bytes", "1MiB..64MiB*8"});
+  CHECK(regret["simulated"] == estimated["simulated"]);
 }
 
 TEST_CASE("an interrupted sweep leaves what it found, and goes on from its journal to the same result") {
