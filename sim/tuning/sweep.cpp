@@ -25,6 +25,8 @@ constexpr double kClose = 1.3, kCloseFew = 1.15;
 // Sizes between those of the grid: of those that are simulated each is at most so many times the one before, of all so
 // many times.
 constexpr double kConfirmed = 2, kEstimated = 1.5;
+// And, on a scale of these, a little more, since calls are of whole elements.
+constexpr double kRounded = 0.005;
 
 // One number of ranks with one size.
 struct SweepPlace {
@@ -59,11 +61,11 @@ class Sweep {
     bool complete = true;
     try {
       play(grid(q_));
-      for (unsigned i = 0; i < q_.bisections; ++i) play(crossings());
+      for (unsigned i = 0; i < q_.bisections; ++i) play(crossings(kClose, {"algorithm", "protocol"}, true));
       if (search_.confirmed > 0) {
         play(between(kConfirmed));
         search_.refined = 0;
-        play(borders());
+        play(crossings(kCloseFew, {"algorithm", "protocol", "chunks", "channels"}, false));
       }
     } catch (const Interrupted&) {
       complete = false;
@@ -201,30 +203,17 @@ class Sweep {
     return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
-  // The middles of neighbours whose winners differ in anything, to be searched among those estimated to be the fastest.
-  std::vector<SweepPlace> borders() const {
+  // The middles of neighbours that are so many times apart or more, and whose winners differ in one of these.
+  std::vector<SweepPlace> crossings(double apart, std::initializer_list<const char*> in, bool bisection) const {
     std::vector<SweepPlace> all;
     neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
       const Json &a = below["tried"][0], &b = above["tried"][0];
-      if (double(high.bytes) < kCloseFew * double(low.bytes)) return;
-      const auto same = [&](const char* key) { return a[key] == b[key]; };
-      if (same("algorithm") && same("protocol") && same("chunks") && same("channels")) return;
+      if (double(high.bytes) < apart * double(low.bytes)) return;
+      if (std::ranges::all_of(in, [&](const char* key) { return a[key] == b[key]; })) return;
       const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
-      if (middle > low.bytes && middle < high.bytes)
-        all.push_back({low.kind, low.ranks, middle, false, low.bytes, high.bytes});
-    });
-    return all;
-  }
-
-  // The middles of neighbours with different winners.
-  std::vector<SweepPlace> crossings() const {
-    std::vector<SweepPlace> all;
-    neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
-      const Json &a = below["tried"][0], &b = above["tried"][0];
-      if (double(high.bytes) < kClose * double(low.bytes)) return;
-      if (a["algorithm"] == b["algorithm"] && a["protocol"] == b["protocol"]) return;
-      const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
-      if (middle > low.bytes && middle < high.bytes) all.push_back({low.kind, low.ranks, middle, true});
+      if (middle <= low.bytes || middle >= high.bytes) return;
+      all.push_back(bisection ? SweepPlace{low.kind, low.ranks, middle, true}
+                              : SweepPlace{low.kind, low.ranks, middle, false, low.bytes, high.bytes});
     });
     return all;
   }
@@ -234,7 +223,7 @@ class Sweep {
     std::vector<SweepPlace> all;
     neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json&, const Json&) {
       const double way = std::log(double(high.bytes) / double(low.bytes));
-      const int steps = int(std::ceil(way / std::log(ratio)));
+      const int steps = int(std::ceil(way / std::log(ratio) - kRounded));
       Count before = low.bytes;
       for (int i = 1; i < steps; ++i) {
         const Count bytes =
