@@ -189,7 +189,8 @@ void add_tune_options(Command& command, TuneArguments& a) {
   command
       .add_option(
           "--confirm", a.confirmed,
-          "Between sizes, for a file, simulate so many of those estimated to be the fastest; 0: go by the estimate")
+          "For --table, --html and --export-*: at sizes between, how many of those estimated to be the fastest to "
+          "simulate; 0: go by the estimate")
       ->check(Range{0, 64})
       ->capture_default_str();
   file("--check-table", a.check_table,

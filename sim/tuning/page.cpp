@@ -213,7 +213,9 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
       "</header>\n<main>\n",
       escaped(cluster), d["cluster"]["cards"].get<std::size_t>(), d["cluster"]["nodes"].get<std::size_t>(),
       escaped(d["engine"].get<std::string>()), escaped(d["dtype"].get<std::string>()),
-      d["simulated"].get<std::size_t>(), d["cells"].size(),
+      d["simulated"].get<std::size_t>(),
+      d["cells"].size() +
+          std::size_t(std::ranges::count_if(d["between"], [](const Json& p) { return p.contains("tried"); })),
       d["complete"].get<bool>() ? "" : "; <span class=\"badge bad\">interrupted</span>");
   body +=
       "<div class=\"card headlines\"><h3>How much longer than the fastest of all algorithms</h3><table "

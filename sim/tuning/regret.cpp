@@ -71,16 +71,19 @@ void add_regret(Json& document) {
   std::map<std::string, std::vector<const Json*>> by_collective;
   Json left_out = {{"bound", 0}, {"prediction", 0}, {"work", 0}};
   std::size_t simulated = 0;
-  for (const Json& cell : document["cells"]) {
-    simulated += cell["tried"].size();
+  const auto count = [&](const Json& place) {
+    simulated += place["tried"].size();
     for (const char* why : {"bound", "prediction", "work"})
-      left_out[why] = left_out[why].get<std::size_t>() + cell["left_out"][why].get<std::size_t>();
+      left_out[why] = left_out[why].get<std::size_t>() + place["left_out"][why].get<std::size_t>();
+  };
+  for (const Json& place : document["between"])
+    if (place.contains("tried")) count(place);
+  for (const Json& cell : document["cells"]) {
+    count(cell);
     if (cell["bisection"].get<bool>()) continue;
     grid.push_back(&cell);
     by_collective[cell["collective"].get<std::string>()].push_back(&cell);
   }
-  for (const Json& place : document["between"])
-    if (place.contains("tried")) simulated += place["tried"].size();
   document["simulated"] = simulated;
   document["left_out"] = left_out;
   document["regret"] = statistics(grid, "planner");

@@ -71,7 +71,7 @@ class Search {
     refine(o_.refined);
     Json out = place_json();
     out["tried"] = sorted();
-    out["left_out"] = {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}};
+    out["left_out"] = left_out();
     out["planner"] = own.algorithm ? place(own) : Json();
     out["nccl"] = r_.nccl ? other_json(nccl, as_nccl) : Json();
     out["openmpi"] = other_json(openmpi, as_openmpi);
@@ -83,26 +83,30 @@ class Search {
 
   Json between(const Json& below, const Json& above) {
     const std::vector<Tried> all = estimates(below, above);
-    std::array<unsigned, kFamilies> chosen{};
+    std::array<unsigned, kFamilies> simulated{};
+    Families has{};
     Json estimated = Json::array();
     for (const Tried& t : all) {
       const Families f = families(t.plan);
       bool first = false, promising = false;
-      for (std::size_t i = 0; i < kFamilies; ++i)
-        if (f[i]) {
-          promising = promising || chosen[i] < (i == 0 ? o_.confirmed : std::min(o_.confirmed, 1u));
-          first = first || chosen[i] == 0;
-          ++chosen[i];
-        }
+      for (std::size_t i = 0; i < kFamilies; ++i) {
+        first = first || (f[i] && !has[i]);
+        has[i] = has[i] || f[i];
+        promising = promising || (f[i] && simulated[i] < (i == 0 ? o_.confirmed : std::min(o_.confirmed, 1u)));
+      }
       if (first) estimated.push_back(tried_json(t));
       if (promising) try_plan(t.plan, true);
+      if (found(t.plan))
+        for (std::size_t i = 0; i < kFamilies; ++i) simulated[i] += f[i];
     }
-    refine(std::min(o_.refined, 1u));
+    refine(o_.refined);
     Json out = place_json();
-    if (tried_.empty())
+    if (tried_.empty()) {
       out["estimated"] = std::move(estimated);
-    else
+    } else {
       out["tried"] = sorted();
+      out["left_out"] = left_out();
+    }
     return out;
   }
 
@@ -271,6 +275,7 @@ class Search {
     return double(o_.run(w).time_ns) / 1e3;
   }
 
+  Json left_out() const { return {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}}; }
   // "tried".
   Json sorted() {
     std::ranges::stable_sort(tried_, {}, &Tried::time_us);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/reader.hpp"
@@ -19,8 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where sizes are closer than this no cross-over is looked for between them, and among few candidates not closer than
-// that.
+// Where sizes are closer than this no cross-over is looked for between them: by a search among all, and among few.
 constexpr double kClose = 1.3, kCloseFew = 1.15;
 // Sizes between those of the grid: of those that are simulated each is at most so many times the one before, of all so
 // many times.
@@ -34,7 +34,9 @@ struct SweepPlace {
   Rank ranks = 0;
   Count bytes = 0;  // of whole elements
   bool bisection = false;
-  Count below = 0, above = 0;  // of a place of "between": the sizes beside it
+  // Of a place of "between": the sizes beside it, and of how many of the fastest chunks and channels are refined.
+  Count below = 0, above = 0;
+  unsigned refined = 0;
   auto key() const { return std::tuple(kind, ranks, bytes); }
 };
 
@@ -64,7 +66,6 @@ class Sweep {
       for (unsigned i = 0; i < q_.bisections; ++i) play(crossings(kClose, {"algorithm", "protocol"}, true));
       if (search_.confirmed > 0) {
         play(between(kConfirmed));
-        search_.refined = 0;
         play(crossings(kCloseFew, {"algorithm", "protocol", "chunks", "channels"}, false));
       }
     } catch (const Interrupted&) {
@@ -116,9 +117,8 @@ class Sweep {
                               name(q.engine), name(q.search.dtype), q.search.steps_max, q.search.margin,
                               q.search.refined, table));
   }
-  static std::string cell_key(const std::string& sweep, const SweepPlace& p, unsigned confirmed = 0) {
-    const std::string between = p.below ? fmt::format(" {} {} {}", p.below, p.above, confirmed) : "";
-    return digest(fmt::format("{} {} {} {}{}", sweep, name(p.kind), p.ranks, p.bytes, between));
+  static std::string cell_key(const std::string& sweep, const SweepPlace& p) {
+    return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));
   }
 
  private:
@@ -133,7 +133,12 @@ class Sweep {
     return *known;
   }
 
-  std::string cell_key(const SweepPlace& p) const { return cell_key(journal_key_, p, search_.confirmed); }
+  std::string journal_key(const SweepPlace& p) const {
+    const std::string cell = cell_key(journal_key_, p);
+    if (!p.below) return cell;
+    return digest(fmt::format("{} {} {} {} {}", cell, search_.confirmed, p.refined, found_at(p, p.below).dump(),
+                              found_at(p, p.above).dump()));
+  }
 
   void keep(const SweepPlace& p, Json cell) {
     if (p.below) {
@@ -144,8 +149,9 @@ class Sweep {
     done_[p.key()] = std::move(cell);
   }
 
-  Json search_at(const SweepPlace& p, const SearchOptions& options) {
+  Json search_at(const SweepPlace& p, SearchOptions options) {
     if (!p.below) return search(tuned(p.ranks), p.kind, p.bytes, options);
+    options.refined = p.refined;
     return search_between(tuned(p.ranks), p.kind, p.bytes, options, found_at(p, p.below), found_at(p, p.above));
   }
 
@@ -158,7 +164,7 @@ class Sweep {
   void play(const std::vector<SweepPlace>& places) {
     std::vector<SweepPlace> left;
     for (const SweepPlace& p : places) {
-      const Json* known = options_.journal ? options_.journal->find(cell_key(p)) : nullptr;
+      const Json* known = options_.journal ? options_.journal->find(journal_key(p)) : nullptr;
       if (known)
         keep(p, *known);
       else
@@ -177,7 +183,7 @@ class Sweep {
       pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
         const SweepPlace& p = left[which[job]];
         Json cell = Json::parse(text);
-        if (options_.journal) options_.journal->add(cell_key(p), cell);
+        if (options_.journal) options_.journal->add(journal_key(p), cell);
         keep(p, std::move(cell));
         if (options_.progress) options_.progress(before + ++finished, before + left.size());
       };
@@ -195,6 +201,7 @@ class Sweep {
     std::vector<std::size_t> again;
     search_all(order, options_.jobs, [&](std::size_t i, const JobFailed&) { again.push_back(i); });
     search_all(again, 1, [&](std::size_t i, const JobFailed& e) {
+      failed_keys_.insert(left[i].key());
       failed_.push_back({{"at", place_text(left[i])}, {"why", json::valid_text(e.what())}});
     });
   }
@@ -211,9 +218,8 @@ class Sweep {
       if (double(high.bytes) < apart * double(low.bytes)) return;
       if (std::ranges::all_of(in, [&](const char* key) { return a[key] == b[key]; })) return;
       const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
-      if (middle <= low.bytes || middle >= high.bytes) return;
-      all.push_back(bisection ? SweepPlace{low.kind, low.ranks, middle, true}
-                              : SweepPlace{low.kind, low.ranks, middle, false, low.bytes, high.bytes});
+      const SweepPlace p{low.kind, low.ranks, middle, bisection, bisection ? 0 : low.bytes, bisection ? 0 : high.bytes};
+      if (middle > low.bytes && middle < high.bytes && !failed_keys_.contains(p.key())) all.push_back(p);
     });
     return all;
   }
@@ -230,17 +236,20 @@ class Sweep {
             whole(q_, low.kind, low.ranks, Count(double(low.bytes) * std::exp(way * double(i) / double(steps))));
         if (bytes <= before || bytes >= high.bytes) continue;
         before = bytes;
-        all.push_back({low.kind, low.ranks, bytes, false, low.bytes, high.bytes});
+        all.push_back({low.kind, low.ranks, bytes, false, low.bytes, high.bytes, std::min(search_.refined, 1u)});
       }
     });
     return all;
   }
 
-  // What has not been simulated of them.
+  // What has not been simulated of them. Of simulated neighbours as near as they get by intent the winners' border is
+  // better than estimates from the few candidates that both have.
   void estimate_rest() {
     SearchOptions estimates = search_;
     estimates.confirmed = 0;
-    for (const SweepPlace& p : between(kEstimated)) keep(p, search_at(p, estimates));
+    const double near = search_.confirmed > 0 ? 1.01 * kConfirmed : 1;
+    for (const SweepPlace& p : between(kEstimated))
+      if (double(p.above) > near * double(p.below)) keep(p, search_at(p, estimates));
   }
 
   // Calls f with each two sizes that were simulated, of one collective on one number of ranks, and none between them.
@@ -266,6 +275,7 @@ class Sweep {
   std::map<Rank, std::unique_ptr<TunedRanks>> ranks_;
   std::map<std::tuple<Collective, Rank, Count>, Json> done_, between_;
   Json failed_ = Json::array();
+  std::set<std::tuple<Collective, Rank, Count>> failed_keys_;
 };
 
 }  // namespace

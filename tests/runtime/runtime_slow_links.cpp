@@ -32,6 +32,7 @@ GCCL_Metrics figures_of(GCCL_Comm comm) {
 class CheckedSums {
  public:
   explicit CheckedSums(GCCL_Comm comm) : comm_(comm), rank_(rank_of(comm)), size_(size_of(comm)) {
+    RANK_CHECK(std::size_t(9 + rank_) <= kShifted - kCount);
     for (std::size_t i = 0; i < kShifted; ++i) {
       ramp_[i] = float(i % 1000);
       for (std::size_t r = 0; r < std::size_t(size_); ++r) sums_[i] += float((i + r) % 1000);
