@@ -38,3 +38,27 @@ TEST_CASE("a place whose process is killed is searched once more; one that alway
   CHECK(d["failed"][0]["at"] == "allgather of 64 B on 4 ranks");
   CHECK(d["failed"][0]["why"].get<std::string>().find("out of memory") != std::string::npos);
 }
+
+TEST_CASE(
+    "a place between that always is killed is named once, and neighbours with different winners do not ask again") {
+  SweepQuestion q;
+  q.file = test::kRoot / "topologies/ethernet-cpu.json";
+  q.cluster = load_cluster(q.file);
+  q.collectives = {Collective::allreduce};
+  q.bytes = {4 << 10, 16 << 10};
+  q.ranks = {8};
+  q.bisections = 0;
+  const auto killed = [](const Workload& w) {
+    if (w.operations[0].call.count == 2048) ::raise(SIGKILL);
+    return run_flow(w);
+  };
+  const auto d = sweep(q, {.model = killed, .simgrid = killed, .flow = killed}, {.jobs = 2, .progress = {}});
+  REQUIRE(d["cells"].size() == 2);
+  const auto &low = d["cells"][0]["tried"][0], &high = d["cells"][1]["tried"][0];
+  CHECK((low["algorithm"] != high["algorithm"] || low["chunks"] != high["chunks"]));
+  REQUIRE(d["failed"].size() == 1);
+  CHECK(d["failed"][0]["at"] == "allreduce of 8 KiB on 8 ranks");
+  // Estimated, as nothing is known of it; nothing else stands between.
+  for (const auto& place : d["between"]) CHECK(place.contains("estimated"));
+  CHECK(!d["between"].empty());
+}
