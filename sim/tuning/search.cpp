@@ -1,6 +1,7 @@
 #include "sim/tuning/search.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -19,6 +20,8 @@ using Json = nlohmann::json;
 
 // Shorter chunks are latencies and overheads alone.
 constexpr double kRefinedChunkBytesMin = 4 << 10;
+// How many channels a plan that is cut up far more finely has at least.
+constexpr Count kFinerChannels = 8;
 // Refining goes on while it gains more than this.
 constexpr double kWorthwhile = 0.999;
 
@@ -297,7 +300,12 @@ class Search {
       };
       if (starts.size() < most && std::ranges::none_of(starts, alike)) starts.push_back(tried_[i]);
     }
-    for (Tried now : starts)
+    for (Tried now : starts) {
+      if (const std::optional<Plan> finer = far_finer(now.plan)) {
+        try_plan(*finer, true);
+        const Tried* t = found(*finer);
+        if (t && t->time_us < now.time_us * kWorthwhile) now = *t;
+      }
       for (bool better = true; better;) {
         better = false;
         for (const Slicing& s : neighbours(now.plan)) {
@@ -308,11 +316,26 @@ class Search {
           if (t && t->time_us < now.time_us * kWorthwhile) now = *t, better = true;
         }
       }
+    }
+  }
+  Count shares_most() const {
+    return Count(std::clamp(double(bytes_) / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
+  }
+  // Half of the way, on a logarithmic scale, to as many chunks as there may be, in several channels: where the few that
+  // a form prefers are a hollow, the way out of which goes up first.
+  std::optional<Plan> far_finer(Plan p) const {
+    const Count most = std::min(shares_most(), affordable()(*p.algorithm)), shares = p.slicing.shares;
+    const Count finer = std::bit_floor(Count(std::sqrt(double(shares) * double(most))));
+    if (finer < 4 * shares) return std::nullopt;
+    const Count lanes_max = std::min(by_.tuning.channels_most(), by_.models[p.protocol].protocol.channels_max);
+    p.slicing.shares = finer;
+    p.slicing.lanes = std::min({finer, lanes_max, std::max<Count>(p.slicing.lanes, kFinerChannels)});
+    return p;
   }
   std::vector<Slicing> neighbours(const Plan& p) const {
     const Slicing s = p.slicing;
     const CostModel& m = by_.models[p.protocol];
-    const Count most = Count(std::clamp(double(bytes_) / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
+    const Count most = shares_most();
     const Count lanes_max = std::min(by_.tuning.channels_most(), m.protocol.channels_max);
     std::vector<Slicing> all;
     const auto add = [&](Count shares, Count lanes) {

@@ -222,6 +222,15 @@ TEST_CASE("a table is nearly the fastest at sizes between those that were swept,
     check_refused(arguments, expected);
 }
 
+// Few chunks, which the form prefers, take twice as long there, and from one to two nothing is gained.
+TEST_CASE("cutting up finely is found where nothing leads there step by step") {
+  const Json cell = tuned({"l40s-box", "--ranks", "8", "--collectives", "alltoall", "--bytes", "2MiB"})["cells"][0];
+  const Json& whole = *std::ranges::find_if(
+      cell["tried"], [](const Json& t) { return t["algorithm"] == "pairwise" && t["chunks"] == 1; });
+  CHECK(cell["tried"][0]["chunks"] >= 64);
+  CHECK(cell["tried"][0]["time_us"].get<double>() < 0.6 * whole["time_us"].get<double>());
+}
+
 // The hierarchical all-gather's best number of chunks and the crossing from LL128 to Simple are where the estimates are
 // wrong.
 TEST_CASE("sizes between those of the sweep are simulated where a file says what is the fastest there") {
