@@ -321,22 +321,22 @@ class Search {
   Count shares_most() const {
     return Count(std::clamp(double(bytes_) / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
   }
+  Count lanes_most(const Plan& p) const {
+    return std::min(by_.tuning.channels_most(), by_.models[p.protocol].protocol.channels_max);
+  }
   // Half of the way, on a logarithmic scale, to as many chunks as there may be, in several channels: where the few that
   // a form prefers are a hollow, the way out of which goes up first.
   std::optional<Plan> far_finer(Plan p) const {
     const Count most = std::min(shares_most(), affordable()(*p.algorithm)), shares = p.slicing.shares;
     const Count finer = std::bit_floor(Count(std::sqrt(double(shares) * double(most))));
     if (finer < 4 * shares) return std::nullopt;
-    const Count lanes_max = std::min(by_.tuning.channels_most(), by_.models[p.protocol].protocol.channels_max);
     p.slicing.shares = finer;
-    p.slicing.lanes = std::min({finer, lanes_max, std::max<Count>(p.slicing.lanes, kFinerChannels)});
+    p.slicing.lanes = std::min({finer, lanes_most(p), std::max<Count>(p.slicing.lanes, kFinerChannels)});
     return p;
   }
   std::vector<Slicing> neighbours(const Plan& p) const {
     const Slicing s = p.slicing;
-    const CostModel& m = by_.models[p.protocol];
-    const Count most = shares_most();
-    const Count lanes_max = std::min(by_.tuning.channels_most(), m.protocol.channels_max);
+    const Count most = shares_most(), lanes_max = lanes_most(p);
     std::vector<Slicing> all;
     const auto add = [&](Count shares, Count lanes) {
       if (shares >= 1 && lanes >= 1 && lanes <= shares && shares <= most && lanes <= lanes_max)

@@ -44,7 +44,7 @@ class Sweep {
  public:
   Sweep(const SweepQuestion& q, const Engines& engines, const SweepOptions& options)
       : q_(q), options_(options), search_(q.search) {
-    if (options_.journal) journal_key_ = sweep_key(q);
+    if (options_.journal) sweep_key_ = sweep_key(q);
     const auto run = q.engine == Engine::model  ? engines.model
                      : q.engine == Engine::flow ? engines.flow
                                                 : engines.simgrid;
@@ -134,7 +134,7 @@ class Sweep {
   }
 
   std::string journal_key(const SweepPlace& p) const {
-    const std::string cell = cell_key(journal_key_, p);
+    const std::string cell = cell_key(sweep_key_, p);
     if (!p.below) return cell;
     return digest(fmt::format("{} {} {} {} {}", cell, search_.confirmed, p.refined, found_at(p, p.below).dump(),
                               found_at(p, p.above).dump()));
@@ -271,7 +271,7 @@ class Sweep {
   const SweepQuestion& q_;
   const SweepOptions& options_;
   SearchOptions search_;
-  std::string journal_key_;
+  std::string sweep_key_;
   std::map<Rank, std::unique_ptr<TunedRanks>> ranks_;
   std::map<std::tuple<Collective, Rank, Count>, Json> done_, between_;
   Json failed_ = Json::array();

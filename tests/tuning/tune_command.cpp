@@ -17,8 +17,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-Json tuned(std::vector<std::string> arguments) {
+Json tuned(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
   arguments.insert(arguments.begin(), {"tune", "--quiet", "--json", "-"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
   const Ended e = run_gccl(arguments);
   CAPTURE(e.err);
   REQUIRE(e.code == 0);
@@ -149,11 +150,10 @@ void check_estimates(const Json& d) {
 TEST_CASE("a table is nearly the fastest at sizes between those that were swept, where --check-table simulates it") {
   const Folder folder;
   const std::string file = (folder.path / "table.json").string();
-  const auto sweep = [&](std::vector<std::string> more) {
-    std::vector<std::string> all{"ethernet-cpu", "--ranks", "8", "--collectives", "allreduce,broadcast,reduce,gather",
-                                 "--bisections", "0"};
-    all.insert(all.end(), more.begin(), more.end());
-    return tuned(all);
+  const auto sweep = [](const std::vector<std::string>& more) {
+    return tuned(
+        {"ethernet-cpu", "--ranks", "8", "--collectives", "allreduce,broadcast,reduce,gather", "--bisections", "0"},
+        more);
   };
   const Json d = sweep({"--bytes", "512..512KiB*4", "--confirm", "0", "--table", file});
   std::map<std::string, std::set<std::size_t>> sizes;
@@ -235,10 +235,8 @@ TEST_CASE("cutting up finely is found where nothing leads there step by step") {
 // wrong.
 TEST_CASE("sizes between those of the sweep are simulated where a file says what is the fastest there") {
   const Folder folder;
-  const auto sweep = [&](std::vector<std::string> more) {
-    std::vector<std::string> all{"alps-gh200-2048", "--ranks", "8", "--collectives", "allgather", "--bisections", "0"};
-    all.insert(all.end(), more.begin(), more.end());
-    return tuned(all);
+  const auto sweep = [](const std::vector<std::string>& more) {
+    return tuned({"alps-gh200-2048", "--ranks", "8", "--collectives", "allgather", "--bisections", "0"}, more);
   };
   const auto table_of = [&](const std::string& confirm) {
     const std::string file = (folder.path / (confirm + ".json")).string();
