@@ -27,6 +27,13 @@ std::vector<CostModel> all_scaled(std::vector<CostModel> models, const CostScale
   return models;
 }
 
+// Who waits for whom changes in jumps, and a share of the time is what a little less takes: all steps have one.
+void wait_as(const CostModel& before, CostModel& m) {
+  m.all.stretch = before.all.stretch;
+  m.inside.stretch = before.inside.stretch;
+  m.rail.stretch = before.rail.stretch;
+}
+
 Rescaled::Factors factors(double within, double others) {
   Rescaled::Factors f;
   for (std::size_t t = 0; t < kTiers; ++t) f[t] = within_nodes(t) ? within : others;
@@ -80,8 +87,9 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
     for (std::size_t t = kTiers; t-- > 0;) {
       if (!has[t]) continue;
       bandwidth[t] = 1 / kLess;
-      step({What::bandwidth, name(Tier(t))},
-           models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes, order));
+      auto models = models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes, order);
+      for (std::size_t i = 0; i < models.size(); ++i) wait_as(stairs.models.front()[i], models[i]);
+      step({What::bandwidth, name(Tier(t))}, std::move(models));
     }
   }
   scaled_step({What::channel}, {.channel = kLess});

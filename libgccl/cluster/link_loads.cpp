@@ -10,6 +10,7 @@
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/cluster/exchange.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
@@ -416,7 +417,9 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .far_halving_ns_per_byte = by(far_halving_of),
           .gathered_halving_ns_per_byte = by(gathered_halving_of),
           .ring_in_way = by(ring_in_way),
-          .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); })};
+          .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); }),
+          .stretch = OnDemand<double>(
+              [=] { return cluster->everything() ? exchange_stretch(*cluster, *groups, nodes) : 1.0; })};
 }
 
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards) {

@@ -38,6 +38,7 @@ class Part {
   }
 
   const Cluster& whole() const { return *whole_; }
+  bool everything() const { return everything_; }  // takes time
   std::size_t links() const { return links_.size(); }
   Rank node_of(Card c) const { return whole_->node_of(c); }
   void route(Card from, Card to, std::vector<LinkId>& out) const { whole_->route(from, to, out); }

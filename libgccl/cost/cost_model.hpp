@@ -127,12 +127,15 @@ struct LinkLoads {
     Hop alone;                 // as if each of those were alone
   };
   OnDemand<Pairs> pairs;
+  // By how much of what its busiest link carries that takes longer, as members wait for each other (exchange.hpp).
+  OnDemand<double> stretch;
 
   bool known() const { return bool(shifts); }
   template <class H>
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
+  Hop mean_pair() const { return {pairs->mean.alpha_ns, *stretch * pairs->mean.beta_ns_per_byte}; }
   Cost ring(double steps, double bytes, Cost combining, bool met) const {
     return next->ring(steps, bytes, combining, 0, met);
   }

@@ -36,8 +36,8 @@ class Paths {
     return shift(distance);
   }
   // While every rank has messages to all others on their way.
-  const Hop& pairs() const {
-    if (traffic_->known()) return traffic_->pairs->mean;
+  Hop pairs() const {
+    if (traffic_->known()) return traffic_->mean_pair();
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
   // The same where each waits for the ones before it: the window is full of what waits for one from another node.
@@ -51,7 +51,7 @@ class Paths {
     hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fans->in.alpha_ns));
     return hop;
   }
-  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
+  Hop pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {
     if (traffic_->known()) return LinkLoads::over(*traffic_->survivors, distance);

@@ -102,7 +102,7 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
   if (m.all.known())
-    return pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, bytes, m.exchange_gap_ns(), steps_each,
+    return pairs_train(n - 1, m.all.mean_pair(), m.all.pairs->alone, bytes, m.exchange_gap_ns(), steps_each,
                        v.channels);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);

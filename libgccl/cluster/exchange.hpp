@@ -1,0 +1,14 @@
+// How messages of whole blocks pass where every member sends one to each other member.
+#pragma once
+
+#include "libgccl/cluster/link_loads.hpp"
+
+namespace gccl {
+
+// How long they all take, by how long the busiest link has to carry them: 1 where it is never idle. In each group every
+// member sends to each other one in the order of Turns over that many nodes, a window of steps at a time. Where the
+// messages of a turn share links unequally, members wait for each other, and meet at the next ones again (eight cards
+// in pairs with a narrow link each: twice). 1 also for more members than are looked at.
+double exchange_stretch(const Part& cluster, const Groups& groups, Rank nodes);
+
+}  // namespace gccl
