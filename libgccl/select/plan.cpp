@@ -13,8 +13,7 @@ namespace {
 
 // Chunks of fewer bytes are not looked for: latencies and overheads are all they are.
 constexpr double kChunkBytesMin = 4 << 10;
-// Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
-// sooner, and its prediction depends less on how well chunks overlap.
+// Of two ways to cut a call up whose predictions differ by less the simpler one is taken.
 constexpr double kNearly = 1.01;
 // What is above the lowest prediction by no more than rounding may still be it.
 constexpr double kSurely = 1 + 1e-6;
@@ -76,6 +75,19 @@ struct Sliced {
   Cost predicted_ns = NAN;
 };
 
+// Fewer chunks are simulated sooner, and their prediction depends less on how well they overlap. But where those of
+// several channels pass at once, some channels are better than one, in which each message that is late holds up those
+// behind it; of late messages closed forms know nothing.
+bool simpler(const Slicing& a, const Slicing& b, const Algorithm& algorithm) {
+  constexpr Count kEnough = 4;
+  const auto at_once = [&](const Slicing& s) {
+    return algorithm.at_once && !algorithm.rounds && !has_root(algorithm.kind) && s.shares == s.lanes &&
+           s.lanes <= kEnough;
+  };
+  if (at_once(a) && at_once(b)) return a.lanes > b.lanes;
+  return at_once(a) || (!at_once(b) && a.shares < b.shares);
+}
+
 Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
                 const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
@@ -105,7 +117,7 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
   const Sliced* chosen = all.data();
   for (const Sliced& c : std::span(all.data(), number))
     if (c.predicted_ns <= best * kNearly &&
-        (chosen->predicted_ns > best * kNearly || c.slicing.shares < chosen->slicing.shares))
+        (chosen->predicted_ns > best * kNearly || simpler(c.slicing, chosen->slicing, algorithm)))
       chosen = &c;
   return *chosen;
 }
