@@ -16,14 +16,11 @@ namespace gccl {
 // harmonic numbers. Only so far as they are apart does one's message pass while another's is in its latency.
 class Bunch {
  public:
-  // A rank handles a message of each channel one after the other, `gap_ns` apart. `one_port`: all rounds' messages
-  // share their hops, however fast they are.
-  Bunch(Rank channels, Cost gap_ns, bool one_port = false)
-      : channels_(double(channels)),
-        gap_ns_(gap_ns),
-        spread_((channels_ - 1) * gap_ns),
-        begin_(spread_),
-        one_port_(one_port) {}
+  // A rank handles a message of each channel one after the other, `gap_ns` apart. How much of its hop a round's message
+  // shares with those of rounds over hops that are faster or slower: 1 where all pass one port, 0 where they do not
+  // meet.
+  Bunch(Rank channels, Cost gap_ns, double meet = 0)
+      : channels_(double(channels)), gap_ns_(gap_ns), spread_((channels_ - 1) * gap_ns), begin_(spread_), meet_(meet) {}
 
   // When the last channel's first message leaves.
   Cost begin() const { return begin_; }
@@ -34,6 +31,10 @@ class Bunch {
     const Cost alone = bytes * hop.beta_ns_per_byte, arrives = begin - spread_ + hop.alpha_ns;
     // Hops that are as fast are taken to be the same: what others still have on it from an earlier round goes first.
     Cost& free = free_at(hop.beta_ns_per_byte);
+    if (meet_ > 0) {
+      const Cost others = *std::max_element(hop_free_.begin(), hop_free_.begin() + std::ptrdiff_t(hops_));
+      free = std::max(free, arrives + meet_ * std::max(0.0, others - arrives));
+    }
     const Cost waiting = std::max(0.0, free - arrives);
     free = std::max(free, arrives) + channels_ * alone;
     const Cost end = std::max({begin + hop.alpha_ns + alone, free, begin + channels_ * gap_ns_});
@@ -56,7 +57,6 @@ class Bunch {
   static constexpr double kSame = 1e-6;  // what rounding makes of hops that are as fast
 
   Cost& free_at(double ns_per_byte) {
-    if (one_port_) return hop_free_[0];
     for (std::size_t i = 0; i < hops_; ++i)
       if (std::abs(hop_ns_per_byte_[i] - ns_per_byte) <= kSame * ns_per_byte) return hop_free_[i];
     const std::size_t i = hops_ < hop_free_.size() ? hops_++ : hops_ - 1;
@@ -84,7 +84,7 @@ class Bunch {
   std::array<double, 6> hop_ns_per_byte_{};
   std::array<Cost, 6> hop_free_{};
   std::size_t hops_ = 0;
-  bool one_port_;
+  double meet_;
 };
 
 }  // namespace gccl

@@ -21,6 +21,8 @@ class Paths {
   const CostModel& model() const { return *model_; }
   // That send at once.
   Rank channels() const { return view_ ? view_->channels : 1; }
+  // Whether all ranks are on one; of a group nobody knows.
+  bool one_node() const { return view_ && view_->nodes == 1; }
   // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
   const Hop& at(Count distance) const {
     if (traffic_->known()) return LinkLoads::over(*traffic_->exchange, distance);

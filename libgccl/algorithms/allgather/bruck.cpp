@@ -38,7 +38,7 @@ Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const Rank n = v.all.size;
   const double block = m.bytes(double(c.count));
   // Two timelines: the exchanges, and the copies of what they bring.
-  Rounds exchanges(v.all.size, v.channels, m, false);
+  Rounds exchanges(v.all.size, v.channels, m, false, v.nodes == 1);
   Cost copied = double(v.channels) * m.copy(block) * ((n > 1) + !c.in_place);
   for (Rank d = 1; d < n; d *= 2) {
     const Rank length = std::min(d, n - d);

@@ -56,7 +56,7 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const Cost busiest = 2 * p.channels() * bytes * p.swing_ns_per_byte();  // there and back
   if (p.model().links_alone) return fold_cost(n, bytes, p) + busiest;
   const unsigned steps = unsigned(std::countr_zero(std::bit_floor(n)));
-  Bunch bunch(p.channels(), p.model().exchange_gap_ns(), true);
+  Bunch bunch(p.channels(), p.model().exchange_gap_ns(), 1);
   const auto part = [bytes](unsigned s) { return bytes / double(Count(2) << s); };
   const auto hop = [&](unsigned s) {
     const Count distance = Count(std::abs(swing_distance(s)));

@@ -115,7 +115,10 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
   const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
-  const double inside = bytes * links * along(m).beta_ns_per_byte / kReached;
+  // Chains of many channels together exchange with both neighbours, but where one of them begins.
+  const bool many = s.lanes > 2 && g > 1 && m.inside.known();
+  const double neighbors = many ? (g - 1) / g * *m.inside.neighbors_ns_per_byte : 0;
+  const double inside = bytes * std::max(links * along(m).beta_ns_per_byte / kReached, neighbors);
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
   const Cost cycle = tree_cycle(v, m, bytes, s.window) / double(s.lanes);
   // On a torus of cards chains and trees share the links.

@@ -90,7 +90,7 @@ const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
 }  // namespace
 
 Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Rounds all(n, p.channels(), p.model(), true);
+  Rounds all(n, p.channels(), p.model(), true, p.one_node());
   for (unsigned k = 0; k < rounds(n); ++k) {
     const Span s = halving_span(n, k);
     const double bytes = s.length * part_bytes;
@@ -122,7 +122,8 @@ Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const P
   if (p.model().links_alone && busiest > 0) return busiest;
   const bool power = std::has_single_bit(n);
   const Rounds scattered = halving_rounds(n, part_bytes, near_first, p);
-  Rounds all = power ? Rounds(n, p.channels(), p.model(), false, scattered) : Rounds(n, p.channels(), p.model(), false);
+  Rounds all = power ? Rounds(n, p.channels(), p.model(), false, p.one_node(), scattered)
+                     : Rounds(n, p.channels(), p.model(), false, p.one_node());
   for (unsigned k = rounds(n); k-- > 0;) {
     const Span s = halving_span(n, k);
     all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
