@@ -76,20 +76,23 @@ class Backoff {
   bool waited_long(bool far) {
     const Clock::time_point now = Clock::now();
     if (began_ == Clock::time_point()) began_ = now;
-    return now - began_ > (far ? kFarAwake : kAwake);
+    return now - began_ > (oversubscribed_ ? kOversubscribedAwake : far ? kFarAwake : kAwake);
   }
 
   // The longer the wait so far, the longer: its end is seen late by a thousandth of it, and a rank that waits for one
-  // that computes leaves it the processor.
+  // that computes leaves it the processor. With more ranks than processors by a hundredth: each time it wakes it takes
+  // a processor from a rank that may be the one it waits for.
   void sleep() {
-    const std::uint32_t us = std::min<std::uint32_t>(20 + slept_us_ / 1000, kSleepUsMax);
+    const std::uint32_t us =
+        std::min<std::uint32_t>(oversubscribed_ ? 40 + slept_us_ / 100 : 20 + slept_us_ / 1000, kSleepUsMax);
     std::this_thread::sleep_for(std::chrono::microseconds(us));
     if (us < kSleepUsMax) slept_us_ += us;
   }
 
-  // Before the first yield: 1 ms, of far ones 50 us. From there to the first sleep: 20 and 10 ms.
+  // Before the first yield: 1 ms, of far ones 50 us. From there to the first sleep: 20 and 10 ms, and 4 with more ranks
+  // than processors, as long as the scheduler lets a rank compute before it looks for others.
   static constexpr std::uint32_t kPolls = 30000, kFarPolls = 100, kYieldsPerClock = 8;
-  static constexpr std::chrono::milliseconds kAwake{20}, kFarAwake{10};
+  static constexpr std::chrono::milliseconds kAwake{20}, kFarAwake{10}, kOversubscribedAwake{4};
   static constexpr std::uint32_t kSleepUsMax = 2000;
 
   bool oversubscribed_, awake_ = true;
