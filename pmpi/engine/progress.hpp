@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "libgccl/base/backoff.hpp"
 #include "pmpi/engine/communicator.hpp"
 
 namespace gccl::pmpi {
@@ -56,6 +57,10 @@ void released(Communicator* k);
 // A type that calls in flight may still need is freed when nothing is in flight. The handle's new value is stored.
 void free_type_when_idle(MPI_Datatype* type);
 
+// More ranks on this machine than processors for them.
+void set_oversubscribed(bool oversubscribed);
+bool is_oversubscribed();
+
 // One wait, with a pause after each poll that found nothing.
 class Wait {
  public:
@@ -67,13 +72,20 @@ class Wait {
   bool mpi_moves_;
   unsigned polls_ = 0, yields_ = 0;
 };
-// More ranks on this machine than processors for them.
-void set_oversubscribed(bool oversubscribed);
+
+// A wait for ranks that may compute for long, in which no data flows through this rank and the polls let MPI make
+// progress: it sleeps, and leaves them the processors.
+class IdleWait {
+ public:
+  void pause() { backoff_.pause(); }
+
+ private:
+  Backoff backoff_{is_oversubscribed()};
+};
 
 // Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over.
-template <class Test>
-int wait_for(Test&& test) {
-  Wait wait(true);
+template <class Test, class How = Wait>
+int wait_for(Test&& test, How wait = How(true)) {
   for (;;) {
     int flag = 0;
     progress();

@@ -37,7 +37,7 @@ bool hear_all(Communicator& k, Exchange& x) {
       MPI_SUCCESS)
     return false;
   const auto until = std::chrono::steady_clock::now() + kExchangeLimit;
-  Wait wait(true);
+  IdleWait wait;
   for (;;) {
     int flag = 0;
     progress();

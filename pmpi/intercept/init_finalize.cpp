@@ -34,10 +34,12 @@ void end_once() {
     // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
     MPI_Request all_here = MPI_REQUEST_NULL;
     PMPI_Ibarrier(own_world, &all_here);
-    wait_for([&](int* flag) {
-      move_on_latest();
-      return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE);
-    });
+    wait_for(
+        [&](int* flag) {
+          move_on_latest();
+          return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE);
+        },
+        IdleWait());
     PMPI_Comm_free(&own_world);
     retire_all();
     settle_all(kSettleSeconds);

@@ -23,10 +23,11 @@ void move_mpi() {
 }  // namespace
 
 void set_oversubscribed(bool yes) { oversubscribed = yes; }
+bool is_oversubscribed() { return oversubscribed.load(std::memory_order_relaxed); }
 
 void Wait::pause() {
   ++polls_;
-  if (oversubscribed.load(std::memory_order_relaxed)) {
+  if (is_oversubscribed()) {
     if (polls_ % 4 != 0) return;
     sched_yield();
     if (++yields_ % 16 == 0 && !mpi_moves_) move_mpi();
