@@ -192,7 +192,7 @@ void FairFlows::set_rates() {
     }
     fill();
   } while (add_unfair());
-  for (const LinkId l : touched_) links_[l].changing = 0;
+  for (const LinkId l : touched_) links_[l].changing = links_[l].counted = 0;
   touched_.clear();
   for (std::size_t i = 0; i < changing_.size(); ++i) {
     if (i + 8 < changing_.size()) prefetch(&flows_[changing_[i + 8]], sizeof(Flow));
@@ -224,18 +224,34 @@ void FairFlows::meet(EventId id) {
   if (flows_[id].bound < most) bounds_.push_back({flows_[id].bound, kOwn, id});
 }
 
+void FairFlows::count_kept(LinkId l) {
+  SharedLink& link = links_[l];
+  link.counted = link.changing;
+  link.kept_free = link.capacity;
+  link.kept_fastest = 0;
+  link.kept_slowest = std::numeric_limits<double>::infinity();
+  if (link.changing == link.flows.size()) return;
+  for (const Place& p : link.flows) {
+    const Rate& r = rates_[p.flow];
+    if (r.changing) continue;
+    link.kept_free -= r.value;
+    link.kept_fastest = std::max(link.kept_fastest, r.value);
+    if (r.bottleneck == l) link.kept_slowest = std::min(link.kept_slowest, r.value);
+  }
+  link.kept_free = std::max(link.kept_free, 0.0);
+}
+
 // Progressive filling: the link that gives its flows the least is full first, and they have their rate.
 void FairFlows::fill() {
   shares_.assign(bounds_.begin(), bounds_.end());
   for (const EventId id : changing_) rates_[id].fixed = false;
   for (const LinkId l : touched_) {
     SharedLink& link = links_[l];
-    link.free = link.capacity;
+    if (link.counted != link.changing) count_kept(l);
+    link.free = link.kept_free;
     link.waiting = link.changing;
-    if (link.waiting < link.flows.size())
-      for (const Place& p : link.flows)
-        if (const Rate& r = rates_[p.flow]; !r.changing) link.free -= r.value;
-    link.free = std::max(link.free, 0.0);
+    link.fastest = link.kept_fastest;
+    link.held = std::numeric_limits<double>::infinity();
     shares_.push_back({link.free / link.waiting, l, 0});
   }
   std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) { return a.rate < b.rate; });
@@ -253,6 +269,7 @@ void FairFlows::fill() {
       std::push_heap(grown_.begin(), grown_.end(), Share::later);
       continue;
     }
+    link.held = share;
     for (const Place& p : link.flows)
       if (const Rate& r = rates_[p.flow]; r.changing && !r.fixed) fix(p.flow, share, s.link);
   }
@@ -273,8 +290,10 @@ void FairFlows::fix(EventId id, double rate, std::uint32_t bottleneck) {
   r.value = rate;
   r.bottleneck = bottleneck;
   for (const Hop& hop : route(id)) {
-    links_[hop.link].free -= rate;
-    --links_[hop.link].waiting;
+    SharedLink& link = links_[hop.link];
+    link.free -= rate;
+    --link.waiting;
+    link.fastest = std::max(link.fastest, rate);
   }
 }
 
@@ -285,19 +304,15 @@ bool FairFlows::add_unfair() {
   for (const LinkId l : touched_) {
     const SharedLink& link = links_[l];
     if (link.changing == link.flows.size()) continue;
-    double used = 0, fastest = 0, held = std::numeric_limits<double>::infinity();
-    for (const Place& p : link.flows) {
-      const Rate& r = rates_[p.flow];
-      used += r.value;
-      fastest = std::max(fastest, r.value);
-      if (r.changing && r.bottleneck == l) held = std::min(held, r.value);
-    }
-    const bool full = used >= link.capacity * (1 - kEqual);
+    const bool full = link.free <= link.capacity * kEqual;
+    const double too_fast = link.held * (1 + kEqual), too_slow = link.fastest * (1 - kEqual);
+    const bool has_lost =
+        link.kept_slowest < std::numeric_limits<double>::infinity() && (!full || link.kept_slowest < too_slow);
+    if (link.kept_fastest <= too_fast && !has_lost) continue;
     for (const Place& p : link.flows) {
       const Rate& r = rates_[p.flow];
       if (r.changing) continue;
-      if (r.value > held * (1 + kEqual) || (r.bottleneck == l && (!full || r.value < fastest * (1 - kEqual))))
-        change(p.flow);
+      if (r.value > too_fast || (r.bottleneck == l && (!full || r.value < too_slow))) change(p.flow);
     }
   }
   return changing_.size() > before;

@@ -43,9 +43,15 @@ class FairFlows {
     std::vector<Place> flows;
     bool freed = false;
     std::uint32_t changing = 0;  // of its flows
-    // While rates are found: what flows that keep theirs leave, and how many still wait for one.
+    // While rates are found. Of flows that keep theirs, when so many changed: what they leave, the fastest, and the
+    // slowest that this link holds back.
+    std::uint32_t counted = 0;
+    double kept_free = 0, kept_fastest = 0, kept_slowest = 0;
+    // What all that have a rate leave, how many still wait for one, the fastest, and what this link gives those that it
+    // holds back.
     double free = 0;
     std::uint32_t waiting = 0;
+    double fastest = 0, held = 0;
   };
   struct Hop {
     LinkId link;
@@ -78,6 +84,7 @@ class FairFlows {
   void take_earliest(std::vector<EventId>& ended);
   void set_rates();
   void meet(EventId id);
+  void count_kept(LinkId link);
   void fill();
   Share next_share(std::size_t& next);
   bool add_unfair();
