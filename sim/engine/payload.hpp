@@ -45,6 +45,8 @@ class Payload {
 
   const Workload& workload_;
   std::vector<State> operations_;
+  std::vector<Buffers> spare_;  // of ranks that are through: new memory for each call would be cleared page by page
+  std::vector<OracleElement> expected_;
   std::uint64_t wrong_ = 0;
   std::string first_wrong_;
 };

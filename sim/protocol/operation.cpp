@@ -112,7 +112,7 @@ void RankOperation::message(const ProcessId& from, std::uint32_t channel) {
   while (!waiting.empty() && !arrived.empty() && arrived.front().signature == index_) {
     const Pending p = waiting.front();
     waiting.pop_front();
-    const Payload::Message elements = unpacked(arrived.front());
+    Payload::Message elements = unpacked(arrived.front());
     arrived.pop_front();
     const Step& step = lanes_[p.lane]->step(p.token);
     if (elements.size() != step.count())
@@ -122,7 +122,7 @@ void RankOperation::message(const ProcessId& from, std::uint32_t channel) {
       world_->payload->write(index_, rank_, p.lane, step.to, elements);
       complete(p.lane, p.token);
     } else {
-      staged_[{p.lane, p.token}] = elements;
+      staged_[{p.lane, p.token}] = std::move(elements);
       lanes_[p.lane]->landed(p.token);
     }
     if (over_) return;
