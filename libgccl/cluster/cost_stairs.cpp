@@ -29,9 +29,10 @@ std::vector<CostModel> all_scaled(std::vector<CostModel> models, const CostScale
 
 // Who waits for whom changes in jumps, and a share of the time is what a little less takes: all steps have one.
 void wait_as(const CostModel& before, CostModel& m) {
-  m.all.stretch = before.all.stretch;
-  m.inside.stretch = before.inside.stretch;
-  m.rail.stretch = before.rail.stretch;
+  for (auto loads : {&CostModel::all, &CostModel::inside, &CostModel::rail}) {
+    (m.*loads).stretch = (before.*loads).stretch;
+    (m.*loads).gather_stretch = (before.*loads).gather_stretch;
+  }
 }
 
 Rescaled::Factors factors(double within, double others) {

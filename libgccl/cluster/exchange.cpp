@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "libgccl/algorithms/parts/turns.hpp"
-#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
@@ -19,40 +18,57 @@ constexpr double kLeast = 2e-2;
 constexpr double kHeldUp = 0.4;
 
 // Messages of one byte, whose bytes share each link max-min fairly; latencies take no time.
-class Exchange {
+class FairMessages {
  public:
-  Exchange(const Part& cluster, const Groups& groups, Rank nodes) : cluster_(cluster) {
-    for (const auto& g : groups)
-      for (Rank r = 0; r < g.size(); ++r) {
-        members_.push_back({.group = &g, .first = members_.size() - r, .turns = Turns(nodes, Rank(g.size()), r)});
-        members_.back().arrived.resize(g.size());
-        members_.back().awaited.resize(g.size());
-      }
+  explicit FairMessages(const Part& cluster) : cluster_(cluster) {}
+
+  // A message that has not entered its links yet; between two cards. Returns its number, from 0 on.
+  std::size_t add(Card from, Card to) {
+    cluster_.route(from, to, route_);
+    Message m{.weight = 1 / cluster_.way(from, to).efficiency};
+    for (const LinkId l : route_) {
+      const auto [at, fresh] = number_.try_emplace(l, links_.size());
+      if (fresh) links_.push_back({.bandwidth = cluster_.bandwidth_GBps(l)});
+      links_[at->second].carried += m.weight;
+      m.links.push_back(at->second);
+    }
+    m.narrowest = *std::ranges::min_element(m.links, {}, [&](std::size_t l) { return links_[l].bandwidth; });
+    messages_.push_back(std::move(m));
+    return messages_.size() - 1;
+  }
+  void enter(std::size_t message) {
+    flowing_.push_back(message);
+    for (const std::size_t l : messages_[message].links) links_[l].flowing.push_back(message);
+  }
+  std::size_t narrowest(std::size_t message) const { return messages_[message].narrowest; }
+  bool held_up(std::size_t message) const {
+    const Message& m = messages_[message];
+    const auto rate = [&](std::size_t l) { return links_[l].bandwidth / double(links_[l].flowing.size()); };
+    return std::ranges::any_of(m.links, [&](std::size_t l) { return rate(l) < kHeldUp * rate(m.narrowest); });
   }
 
-  double stretch() {
-    double time = 0, busiest = 0;
-    for (Member& m : members_) issue(m);
-    for (Member& m : members_) go_on(m);
-    while (!flowing_.empty()) {
-      share_links();
-      double next = INFINITY;
-      for (const std::size_t f : flowing_) next = std::min(next, messages_[f].left / messages_[f].rate);
-      time += next;
-      std::vector<std::size_t> ended;
-      std::erase_if(flowing_, [&](std::size_t f) {
-        Message& m = messages_[f];
-        m.left -= m.rate * next;
-        if (m.left > kLeast) return false;
-        ended.push_back(f);
-        return true;
-      });
-      for (const std::size_t f : ended) end(f);
-      for (const std::size_t f : ended) issue(members_[messages_[f].from]), issue(members_[messages_[f].to]);
-      for (const std::size_t f : ended) go_on(members_[messages_[f].from]), go_on(members_[messages_[f].to]);
-    }
+  // Those that end next; none where none is on its way.
+  std::vector<std::size_t> advance() {
+    share_links();
+    double next = INFINITY;
+    for (const std::size_t f : flowing_) next = std::min(next, messages_[f].left / messages_[f].rate);
+    std::vector<std::size_t> ended;
+    std::erase_if(flowing_, [&](std::size_t f) {
+      Message& m = messages_[f];
+      m.left -= m.rate * next;
+      if (m.left > kLeast) return false;
+      for (const std::size_t l : m.links) std::erase(links_[l].flowing, f);
+      ended.push_back(f);
+      return true;
+    });
+    if (!ended.empty()) time_ += next;
+    return ended;
+  }
+  // So far, by what the busiest link has to carry.
+  double stretch() const {
+    double busiest = 0;
     for (const Shared& l : links_) busiest = std::max(busiest, l.carried / l.bandwidth);
-    return busiest > 0 ? std::max(1.0, time / busiest) : 1;
+    return busiest > 0 ? std::max(1.0, time_ / busiest) : 1;
   }
 
  private:
@@ -65,87 +81,10 @@ class Exchange {
     std::size_t without = 0;
   };
   struct Message {
-    std::size_t from, to;  // members
-    Rank turn;
     double weight = 1, left = 1, rate = 0;
     std::size_t narrowest = 0;
     std::vector<std::size_t> links{};
   };
-  struct Member {
-    const std::vector<Card>* group;
-    std::size_t first;  // member of it
-    Turns turns;
-    Rank step = 0;                                  // the next one: of each turn a send, and then a receive
-    unsigned busy = 0;                              // steps begun and not ended
-    std::vector<bool> arrived{}, awaited{};         // by turn: the message to it, and whether a step waits for that
-    std::vector<std::size_t> waiting{}, flowing{};  // its messages
-  };
-
-  // Begins steps while the window has places.
-  void issue(Member& m) {
-    const std::vector<Card>& g = *m.group;
-    const std::size_t self = std::size_t(&m - members_.data());
-    for (; m.busy < unsigned(kStepsInFlight) && m.step < 2 * (g.size() - 1); ++m.step) {
-      const Rank turn = m.step / 2 + 1;
-      if (m.step % 2 == 1) {
-        m.awaited[turn] = !m.arrived[turn];
-        m.busy += m.awaited[turn];
-      } else if (const std::size_t to = m.first + m.turns[turn].to; g[to - m.first] == g[self - m.first]) {
-        arrive(members_[to], turn);
-      } else {
-        m.waiting.push_back(messages_.size());
-        ++m.busy;
-        add({.from = self, .to = to, .turn = turn}, g[self - m.first], g[to - m.first]);
-      }
-    }
-  }
-  void add(Message m, Card from, Card to) {
-    cluster_.route(from, to, route_);
-    m.weight = 1 / cluster_.way(from, to).efficiency;
-    for (const LinkId l : route_) {
-      const auto [at, fresh] = number_.try_emplace(l, links_.size());
-      if (fresh) links_.push_back({.bandwidth = cluster_.bandwidth_GBps(l)});
-      links_[at->second].carried += m.weight;
-      m.links.push_back(at->second);
-    }
-    m.narrowest = *std::ranges::min_element(m.links, {}, [&](std::size_t l) { return links_[l].bandwidth; });
-    messages_.push_back(std::move(m));
-  }
-  static void arrive(Member& m, Rank turn) {
-    m.arrived[turn] = true;
-    if (m.awaited[turn]) --m.busy;
-  }
-
-  // Lets those of its messages enter whose turn it is.
-  void go_on(Member& m) {
-    for (std::size_t i = 0; i < m.waiting.size();) {
-      const std::size_t next = m.waiting[i];
-      const auto behind = [&](std::size_t w) { return messages_[w].narrowest == messages_[next].narrowest; };
-      const auto in_its_way = [&](std::size_t f) {
-        return behind(f) && (messages_[f].to == messages_[next].to || !held_up(messages_[f]));
-      };
-      if (std::any_of(m.waiting.begin(), m.waiting.begin() + std::ptrdiff_t(i), behind) ||
-          std::ranges::any_of(m.flowing, in_its_way)) {
-        ++i;
-        continue;
-      }
-      m.waiting.erase(m.waiting.begin() + std::ptrdiff_t(i));
-      m.flowing.push_back(next);
-      flowing_.push_back(next);
-      for (const std::size_t l : messages_[next].links) links_[l].flowing.push_back(next);
-    }
-  }
-  bool held_up(const Message& m) const {
-    const auto rate = [&](std::size_t l) { return links_[l].bandwidth / double(links_[l].flowing.size()); };
-    return std::ranges::any_of(m.links, [&](std::size_t l) { return rate(l) < kHeldUp * rate(m.narrowest); });
-  }
-  void end(std::size_t message) {
-    Message& m = messages_[message];
-    for (const std::size_t l : m.links) std::erase(links_[l].flowing, message);
-    std::erase(members_[m.from].flowing, message);
-    --members_[m.from].busy;
-    arrive(members_[m.to], m.turn);
-  }
 
   // Max-min: of the links with messages without a rate, the one that has least for each gives them that.
   void share_links() {
@@ -179,13 +118,108 @@ class Exchange {
   }
 
   const Part& cluster_;
-  std::vector<Member> members_;
   std::vector<Message> messages_;
   std::vector<std::size_t> flowing_;
   std::vector<Shared> links_;
   std::unordered_map<LinkId, std::size_t> number_;
   std::vector<LinkId> route_;
   std::vector<std::size_t> used_;
+  double time_ = 0;
+};
+
+class Exchange {
+ public:
+  Exchange(const Part& cluster, const Groups& groups, Rank nodes) : fair_(cluster) {
+    for (const auto& g : groups)
+      for (Rank r = 0; r < g.size(); ++r) {
+        members_.push_back({.group = &g, .first = members_.size() - r, .turns = Turns(nodes, Rank(g.size()), r)});
+        members_.back().arrived.resize(g.size());
+        members_.back().awaited.resize(g.size());
+      }
+  }
+
+  double stretch() {
+    for (Member& m : members_) issue(m);
+    for (Member& m : members_) go_on(m);
+    for (;;) {
+      const std::vector<std::size_t> ended = fair_.advance();
+      if (ended.empty()) return fair_.stretch();
+      for (const std::size_t f : ended) end(f);
+      for (const std::size_t f : ended) issue(members_[sent_[f].from]), issue(members_[sent_[f].to]);
+      for (const std::size_t f : ended) go_on(members_[sent_[f].from]), go_on(members_[sent_[f].to]);
+    }
+  }
+
+ private:
+  struct Sent {
+    std::size_t from, to;  // members
+    Rank turn;
+  };
+  struct Member {
+    const std::vector<Card>* group;
+    std::size_t first;  // member of it
+    Turns turns;
+    Rank step = 0;                                  // the next one: of each turn a send, and then a receive
+    unsigned busy = 0;                              // steps begun and not ended
+    std::vector<bool> arrived{}, awaited{};         // by turn: the message to it, and whether a step waits for that
+    std::vector<std::size_t> waiting{}, flowing{};  // its messages
+  };
+
+  // Begins steps while the window has places.
+  void issue(Member& m) {
+    const std::vector<Card>& g = *m.group;
+    const std::size_t self = std::size_t(&m - members_.data());
+    for (; m.busy < kInFlight && m.step < 2 * (g.size() - 1); ++m.step) {
+      const Rank turn = m.step / 2 + 1;
+      if (m.step % 2 == 1) {
+        m.awaited[turn] = !m.arrived[turn];
+        m.busy += m.awaited[turn];
+        continue;
+      }
+      const std::size_t to = m.first + m.turns[turn].to;
+      const Card here = g[self - m.first], there = g[to - m.first];
+      if (here == there) {
+        arrive(members_[to], turn);
+        continue;
+      }
+      m.waiting.push_back(fair_.add(here, there));
+      sent_.push_back({.from = self, .to = to, .turn = turn});
+      ++m.busy;
+    }
+  }
+  static void arrive(Member& m, Rank turn) {
+    m.arrived[turn] = true;
+    if (m.awaited[turn]) --m.busy;
+  }
+
+  // Lets those of its messages enter whose turn it is.
+  void go_on(Member& m) {
+    for (std::size_t i = 0; i < m.waiting.size();) {
+      const std::size_t next = m.waiting[i];
+      const auto behind = [&](std::size_t w) { return fair_.narrowest(w) == fair_.narrowest(next); };
+      const auto in_its_way = [&](std::size_t f) {
+        return behind(f) && (sent_[f].to == sent_[next].to || !fair_.held_up(f));
+      };
+      if (std::any_of(m.waiting.begin(), m.waiting.begin() + std::ptrdiff_t(i), behind) ||
+          std::ranges::any_of(m.flowing, in_its_way)) {
+        ++i;
+        continue;
+      }
+      m.waiting.erase(m.waiting.begin() + std::ptrdiff_t(i));
+      m.flowing.push_back(next);
+      fair_.enter(next);
+    }
+  }
+  void end(std::size_t message) {
+    const Sent& s = sent_[message];
+    std::erase(members_[s.from].flowing, message);
+    --members_[s.from].busy;
+    arrive(members_[s.to], s.turn);
+  }
+
+  FairMessages fair_;
+  std::vector<Member> members_;
+  std::vector<Sent> sent_;  // by message
 };
 
 }  // namespace
@@ -194,6 +228,25 @@ double exchange_stretch(const Part& cluster, const Groups& groups, Rank nodes) {
   std::size_t members = 0;
   for (const auto& g : groups) members += g.size();
   return members <= kMembersMax ? Exchange(cluster, groups, nodes).stretch() : 1;
+}
+
+double gather_stretch(const Part& cluster, const Groups& groups) {
+  double most = 1;
+  for (const auto& g : groups) {
+    FairMessages fair(cluster);
+    std::size_t next = 1, on_their_way = 0;
+    const auto go_on = [&] {
+      for (; on_their_way < kInFlight && next < g.size(); ++next)
+        if (g[next] != g[0]) fair.enter(fair.add(g[next], g[0])), ++on_their_way;
+    };
+    go_on();
+    for (auto ended = fair.advance(); !ended.empty(); ended = fair.advance()) {
+      on_their_way -= ended.size();
+      go_on();
+    }
+    most = std::max(most, fair.stretch());
+  }
+  return most;
 }
 
 }  // namespace gccl

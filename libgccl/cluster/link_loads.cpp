@@ -16,8 +16,6 @@
 namespace gccl {
 namespace {
 
-constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
-
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
 
@@ -296,7 +294,7 @@ class InOrder {
   explicit InOrder(const Part& cluster) : cluster_(cluster) {}
 
   void add(std::span<const LinkId> route, double efficiency) {
-    double begins = arrived_.size() >= kWindow ? arrived_[arrived_.size() - kWindow] : 0, slowest = 0;
+    double begins = arrived_.size() >= kInFlight ? arrived_[arrived_.size() - kInFlight] : 0, slowest = 0;
     for (const LinkId l : route) begins = std::max(begins, busy_[l]);
     for (const LinkId l : route) {
       const double takes = 1 / (cluster_.bandwidth_GBps(l) * efficiency);
@@ -325,7 +323,7 @@ LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
     InOrder one_by_one(cluster);
     for (std::size_t i = 1; i < g.size(); ++i) {
       arrive.push_back(in.add(g[i], g[0]));
-      if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
+      if (arrived.size() >= kInFlight) leaves = std::max(leaves, arrived[arrived.size() - kInFlight]);
       arrived.push_back(leaves + out.add(g[0], g[i]));
       t.out_ns = std::max(t.out_ns, arrived.back());
       one_by_one.add(out.last_route(), cluster.way(g[0], g[i]).efficiency);
@@ -413,6 +411,8 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .neighbors_ns_per_byte = by(neighbors_of),
           .next = by(next_of),
           .fans = by(fans_of),
+          .gather_stretch =
+              OnDemand<double>([=] { return cluster->everything() ? gather_stretch(*cluster, *groups) : 1.0; }),
           .near_halving_ns_per_byte = by(near_halving_of),
           .far_halving_ns_per_byte = by(far_halving_of),
           .gathered_halving_ns_per_byte = by(gathered_halving_of),

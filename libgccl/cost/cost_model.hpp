@@ -117,6 +117,8 @@ struct LinkLoads {
     double out_in_order_ns_per_byte = 0;  // until the last one is out, where each waits on its way for those before it
   };
   OnDemand<Fans> fans;
+  // By how much of what the busiest link carries messages to member 0 take longer that leave once it asks for them.
+  OnDemand<double> gather_stretch;
   // The busiest link's share of a byte of each member's vector in recursive halving's reduce-scatter (halving.hpp),
   // where the nearest exchange the largest halves or the smallest; and with the binomial gather to member 0 after the
   // first.

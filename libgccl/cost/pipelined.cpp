@@ -88,7 +88,7 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
   if (m.all.known() && v.all.size > 1) {
     const LinkLoads::Fans& f = *m.all.fans;
     const double channels = v.channels, others = far + near;
-    const double carried = channels * bytes * others * f.in_ns_per_byte;
+    const double carried = channels * bytes * others * f.in_ns_per_byte * (m.met(bytes) ? *m.all.gather_stretch : 1);
     const double taken = (channels * (far > 0 ? far : near) - 1) * m.receive_overhead_ns;
     const double empty = f.in_ns + (channels - 1) * others * m.receive_overhead_ns;
     const double at_once = bytes > kTurnsAbove ? 1 : 0.5;

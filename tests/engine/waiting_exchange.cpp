@@ -42,6 +42,15 @@ TEST_CASE("and where all ranks do alike they wait for nobody") {
   }
 }
 
+TEST_CASE("a root that takes a window of long blocks at a time leaves its busiest link idle") {
+  const auto gathered = [](Count bytes) {
+    const PlannedCall p = planned_call("tpu-v4-4096", 32, Collective::gather, "linear", bytes / 4 / 32, kWhole);
+    return p.plan.predicted_ns / double(run_flow(p.workload).time_ns);
+  };
+  CHECK(gathered(32 << 20) == doctest::Approx(1).epsilon(0.05));  // eager: all are on their way at once
+  CHECK(gathered(64 << 20) == doctest::Approx(1).epsilon(0.03));
+}
+
 TEST_CASE("many chunks in several channels wait less, and are chosen") {
   for (const Case& c : {Case{"l40s-box", 8}, Case{"mixed", 12}, Case{"custom-fabric", 10}}) {
     CAPTURE(c.cluster);
