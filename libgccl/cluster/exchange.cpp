@@ -32,7 +32,10 @@ class FairMessages {
       links_[at->second].carried += m.weight;
       m.links.push_back(at->second);
     }
-    m.narrowest = *std::ranges::min_element(m.links, {}, [&](std::size_t l) { return links_[l].bandwidth; });
+    if (m.links.empty())
+      m.left = 0;
+    else
+      m.narrowest = *std::ranges::min_element(m.links, {}, [&](std::size_t l) { return links_[l].bandwidth; });
     messages_.push_back(std::move(m));
     return messages_.size() - 1;
   }
@@ -74,39 +77,47 @@ class FairMessages {
  private:
   struct Shared {  // a link
     double bandwidth;
-    double carried = 0;                // by all messages
-    std::vector<std::size_t> flowing;  // over it
+    double carried = 0;                  // by all messages
+    std::vector<std::size_t> flowing{};  // over it
     // While rates are found: of its bandwidth, and what those without a rate are and weigh.
     double left = 0, weight = 0;
     std::size_t without = 0;
   };
   struct Message {
-    double weight = 1, left = 1, rate = 0;
-    std::size_t narrowest = 0;
+    double weight = 1, left = 1, rate = 1;
+    std::size_t narrowest = ~std::size_t(0);
     std::vector<std::size_t> links{};
+    bool rated = true;
   };
 
   // Max-min: of the links with messages without a rate, the one that has least for each gives them that.
   void share_links() {
+    constexpr double kSame = 1e-9;  // what rounding makes of shares that are equal, or of bandwidths that are used up
     used_.clear();
-    for (std::size_t l = 0; l < links_.size(); ++l) {
-      Shared& s = links_[l];
-      if (s.flowing.empty()) continue;
-      used_.push_back(l);
-      s.left = s.bandwidth, s.weight = 0, s.without = s.flowing.size();
-      for (const std::size_t f : s.flowing) s.weight += messages_[f].weight, messages_[f].rate = 0;
+    for (const std::size_t f : flowing_) {
+      Message& m = messages_[f];
+      for (const std::size_t l : m.links) {
+        m.rated = false;
+        Shared& s = links_[l];
+        if (s.without++ == 0) used_.push_back(l), s.left = s.bandwidth, s.weight = 0;
+        s.weight += m.weight;
+      }
     }
-    for (std::size_t without = flowing_.size(); without > 0;) {
-      const auto share = [&](std::size_t l) { return links_[l].left / links_[l].weight; };
+    const auto share = [&](std::size_t l) {
+      const Shared& s = links_[l];
+      return std::max(s.left, kSame * s.bandwidth) / s.weight;
+    };
+    for (;;) {
       std::erase_if(used_, [&](std::size_t l) { return links_[l].without == 0; });
+      if (used_.empty()) return;
       const double least = share(*std::ranges::min_element(used_, {}, share));
       for (const std::size_t l : used_) {
-        if (links_[l].without == 0 || share(l) > least * (1 + 1e-9)) continue;
+        if (links_[l].without == 0 || share(l) > least * (1 + kSame)) continue;
         for (const std::size_t f : links_[l].flowing) {
           Message& m = messages_[f];
-          if (m.rate > 0) continue;
+          if (m.rated) continue;
+          m.rated = true;
           m.rate = least;
-          --without;
           for (const std::size_t other : m.links) {
             links_[other].left -= least * m.weight;
             links_[other].weight -= m.weight;
