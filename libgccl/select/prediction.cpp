@@ -30,10 +30,12 @@ double in_step(Count chunks_each, Count channels, bool staggered, bool one_phase
 // handle. By the flow engine's times of rabenseifner's reduce, 16 channels, 8 to 48 ranks of four shipped clusters.
 constexpr double kLatencyBetween = 0.35;
 
-// Of channels in step that go through phases: how much of each further chunk's latencies passes with nothing on its
-// way. By the flow engine's times of the hierarchical all-to-all in 2 channels of 2 and more chunks, 12 to 64 ranks of
-// nine shipped clusters: off by 12 % in the mean without it, 10 % with it.
-constexpr double kLatencyInStep = 0.5;
+// Of channels in step that go through phases, whose messages in one phase do not wait for each other: how much of each
+// further chunk's latencies passes with nothing on its way. By the flow engine's times of the hierarchical all-to-all
+// in 2 channels of 2 and more chunks, 12 to 64 ranks of nine shipped clusters: off by 12 % in the mean without it, 10 %
+// with it. Where they wait for each other what a chunk's bytes take alone is more than its share of what all take, so
+// that less of the latencies is left: of the hierarchical all-gather's.
+constexpr double kLatencyInPhases = 0.5, kLatencyInRounds = 0.3;
 
 // Chunks of one call may be short of an element each, and forms round parts of them.
 constexpr double kRounding = 1 - 1e-3;
@@ -226,8 +228,8 @@ Cost Prediction::work(const Slicing& slicing) {
       hidden = hidden_latency(chunk, double(lanes), serial);
       if (algorithm_.rounds) handling += kLatencyBetween * latency();
     }
-    if (!algorithm_.at_once && !algorithm_.rounds && lanes > 1)
-      exposed = kLatencyInStep * double(each - 1) * latency() *
+    if (!algorithm_.at_once && lanes > 1)
+      exposed = (algorithm_.rounds ? kLatencyInRounds : kLatencyInPhases) * double(each - 1) * latency() *
                 in_step(each, lanes, algorithm_.staggers(shares, lanes), algorithm_.one_phase);
     if (algorithm_.at_once && algorithm_.rounds && lanes > 1 && model_.parts && std::has_single_bit(view_.all.size))
       drifting = drift_apart(chunk, {shares, lanes}, serial);
@@ -235,7 +237,9 @@ Cost Prediction::work(const Slicing& slicing) {
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
-  const Cost in_turn = drifting ? *drifting : one + double(shares - 1) * std::min(interval, one) - hidden + exposed;
+  Cost in_turn = drifting ? *drifting : one + double(shares - 1) * std::min(interval, one) - hidden + exposed;
+  // Of channels in one and the same phase, which are as one chunk of all bytes but for latencies.
+  if (takes_turns && each == 1 && lanes > 1 && algorithm_.one_phase) in_turn = std::max(in_turn, known(1).one - hidden);
   return with_slices(std::max({turns, handling, in_turn}), {shares, lanes, slicing.window});
 }
 
