@@ -27,7 +27,7 @@ std::vector<CostModel> all_scaled(std::vector<CostModel> models, const CostScale
   return models;
 }
 
-// Who waits for whom changes in jumps, and a share of the time is what a little less takes: all steps have one.
+// Who waits for whom changes in jumps, and may take longer on faster links: what is compared has one.
 void wait_as(const CostModel& before, CostModel& m) {
   for (auto loads : {&CostModel::all, &CostModel::inside, &CostModel::rail}) {
     (m.*loads).stretch = (before.*loads).stretch;
@@ -108,7 +108,10 @@ std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Ca
   std::vector<Better> all;
   const auto faster = [&](double within, double others) {
     if (!by_routes) return all_scaled(now, {.inside = 1 / within, .between = 1 / others});
-    return models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes, order);
+    auto models =
+        models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes, order);
+    for (std::size_t i = 0; i < models.size(); ++i) wait_as(now[i], models[i]);
+    return models;
   };
   all.push_back({"links inside nodes twice as fast", faster(2, 1)});
   if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});

@@ -9,8 +9,9 @@
 namespace gccl {
 namespace {
 
-// A dragonfly's 64 take 3,000 instants, 20 ms; regular clusters' as many as they have turns.
-constexpr std::size_t kMembersMax = 64;
+// 64 ranks of a dragonfly take 25 ms, those of a regular cluster 1 ms: there are as many instants as turns.
+constexpr std::size_t kMessagesMax = 2048;
+constexpr Rank kTurnsMin = 16;
 // What is left of a message that ends with others.
 constexpr double kLeast = 2e-2;
 // A member's message waits for the one before on the same narrowest link, unless another link holds that one up to less
@@ -140,7 +141,8 @@ class FairMessages {
 
 class Exchange {
  public:
-  Exchange(const Part& cluster, const Groups& groups, Rank nodes) : fair_(cluster) {
+  // The first `turns` turns.
+  Exchange(const Part& cluster, const Groups& groups, Rank nodes, Rank turns) : fair_(cluster), turns_(turns) {
     for (const auto& g : groups)
       for (Rank r = 0; r < g.size(); ++r) {
         members_.push_back({.group = &g, .first = members_.size() - r, .turns = Turns(nodes, Rank(g.size()), r)});
@@ -180,7 +182,8 @@ class Exchange {
   void issue(Member& m) {
     const std::vector<Card>& g = *m.group;
     const std::size_t self = std::size_t(&m - members_.data());
-    for (; m.busy < kInFlight && m.step < 2 * (g.size() - 1); ++m.step) {
+    const Rank turns = std::min(turns_, Rank(g.size() - 1));
+    for (; m.busy < kInFlight && m.step < 2 * turns; ++m.step) {
       const Rank turn = m.step / 2 + 1;
       if (m.step % 2 == 1) {
         m.awaited[turn] = !m.arrived[turn];
@@ -229,6 +232,7 @@ class Exchange {
   }
 
   FairMessages fair_;
+  Rank turns_;
   std::vector<Member> members_;
   std::vector<Sent> sent_;  // by message
 };
@@ -238,7 +242,8 @@ class Exchange {
 double exchange_stretch(const Part& cluster, const Groups& groups, Rank nodes) {
   std::size_t members = 0;
   for (const auto& g : groups) members += g.size();
-  return members <= kMembersMax ? Exchange(cluster, groups, nodes).stretch() : 1;
+  const Rank turns = Rank(kMessagesMax / std::max<std::size_t>(members, 1));
+  return turns >= kTurnsMin ? Exchange(cluster, groups, nodes, turns).stretch() : 1;
 }
 
 double gather_stretch(const Part& cluster, const Groups& groups) {

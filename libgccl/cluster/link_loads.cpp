@@ -16,8 +16,8 @@
 namespace gccl {
 namespace {
 
-// Steps looked at for what every member sends to every other one.
-constexpr std::size_t kSteps = 16;
+// Steps looked at for what every member sends to every other one, of each kind; and of how many members all are.
+constexpr std::size_t kSteps = 16, kAllStepsOf = 64;
 
 }  // namespace
 
@@ -57,17 +57,28 @@ MeanStep mean_step(const Part& cluster, const Groups& groups, Rank nodes, bool s
   return {{slowest, messages.busiest_ns() / double(samples)}, {slowest, messages.mean(false).beta_ns_per_byte}};
 }
 
+// The busiest link's share of a byte of each message.
+double busiest_of_pairs(const Part& cluster, const Groups& groups) {
+  Messages messages(cluster);
+  for (const auto& g : groups)
+    for (const Card from : g)
+      for (const Card to : g) messages.add(from, to);
+  return messages.busiest_ns();
+}
+
 // Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
-// concurrently with what does not, and whichever takes longer keeps the members waiting.
+// concurrently with what does not; of many members, whichever takes longer keeps them waiting.
 LinkLoads::Pairs pairs_of(const Part& cluster, const Groups& groups, Rank nodes) {
   const std::size_t most = largest(groups);
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
   const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
   const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
   const double alpha = mean(stays.all.alpha_ns, leaves.all.alpha_ns);
-  return {
-      .mean = {alpha, std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte) / (near + far)},
-      .alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)}};
+  const double busiest = most <= kAllStepsOf
+                             ? busiest_of_pairs(cluster, groups)
+                             : std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte);
+  return {.mean = {alpha, busiest / (near + far)},
+          .alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)}};
 }
 
 // Those that are left when each group folds to a power of two exchange with the ones d, a power of two, away.

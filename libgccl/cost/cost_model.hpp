@@ -137,7 +137,6 @@ struct LinkLoads {
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
-  Hop mean_pair() const { return {pairs->mean.alpha_ns, *stretch * pairs->mean.beta_ns_per_byte}; }
   Cost ring(double steps, double bytes, Cost combining, bool met) const {
     return next->ring(steps, bytes, combining, 0, met);
   }

@@ -38,8 +38,8 @@ class Paths {
     return shift(distance);
   }
   // While every rank has messages to all others on their way.
-  Hop pairs() const {
-    if (traffic_->known()) return traffic_->mean_pair();
+  const Hop& pairs() const {
+    if (traffic_->known()) return traffic_->pairs->mean;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
   // The same where each waits for the ones before it: the window is full of what waits for one from another node.
@@ -53,7 +53,9 @@ class Paths {
     hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fans->in.alpha_ns));
     return hop;
   }
-  Hop pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
+  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
+  // As pairs_train() asks for it.
+  const OnDemand<double>& pairs_stretch() const { return traffic_->stretch; }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {
     if (traffic_->known()) return LinkLoads::over(*traffic_->survivors, distance);

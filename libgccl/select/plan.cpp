@@ -77,16 +77,26 @@ struct Sliced {
 
 // Fewer chunks are simulated sooner, and their prediction depends less on how well they overlap. But where those of
 // several channels pass at once, some channels are better than one, in which each message that is late holds up those
-// behind it; of late messages closed forms know nothing.
-bool simpler(const Slicing& a, const Slicing& b, const Algorithm& algorithm) {
-  constexpr Count kEnough = 4;
-  const auto at_once = [&](const Slicing& s) {
-    return algorithm.at_once && !algorithm.rounds && !has_root(algorithm.kind) && s.shares == s.lanes &&
-           s.lanes <= kEnough;
-  };
-  if (at_once(a) && at_once(b)) return a.lanes > b.lanes;
-  return at_once(a) || (!at_once(b) && a.shares < b.shares);
-}
+// behind it; of late messages closed forms know nothing. Of short messages they know nothing of what each costs,
+// either.
+class Simpler {
+ public:
+  Simpler(const Algorithm& algorithm, double bytes, Rank ranks)
+      : channels_(algorithm.at_once && !algorithm.rounds && !has_root(algorithm.kind)
+                      ? std::min(kEnough, Count(bytes / ranks / kMessageBytesMin))
+                      : 0) {}
+  bool operator()(const Slicing& a, const Slicing& b) const {
+    if (at_once(a) && at_once(b)) return a.lanes > b.lanes;
+    return at_once(a) || (!at_once(b) && a.shares < b.shares);
+  }
+
+ private:
+  static constexpr Count kEnough = 4;
+  static constexpr double kMessageBytesMin = 16 << 10;
+  bool at_once(const Slicing& s) const { return s.shares == s.lanes && s.lanes <= channels_; }
+
+  Count channels_;
+};
 
 Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
                 const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
@@ -114,10 +124,11 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
   // As many as have different orders load all links of a node alike.
   if (algorithm.channels && model.rings && !std::has_single_bit(model.rings->back().channels))
     add_doubled(model.rings->back().channels);
+  const Simpler simpler(algorithm, bytes, view.all.size);
   const Sliced* chosen = all.data();
   for (const Sliced& c : std::span(all.data(), number))
     if (c.predicted_ns <= best * kNearly &&
-        (chosen->predicted_ns > best * kNearly || simpler(c.slicing, chosen->slicing, algorithm)))
+        (chosen->predicted_ns > best * kNearly || simpler(c.slicing, chosen->slicing)))
       chosen = &c;
   return *chosen;
 }

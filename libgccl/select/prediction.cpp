@@ -228,9 +228,9 @@ Cost Prediction::work(const Slicing& slicing) {
       hidden = hidden_latency(chunk, double(lanes), serial);
       if (algorithm_.rounds) handling += kLatencyBetween * latency();
     }
-    if (!algorithm_.at_once && lanes > 1)
+    if (!algorithm_.at_once && lanes > 1 && !algorithm_.staggers(shares, lanes))
       exposed = (algorithm_.rounds ? kLatencyInRounds : kLatencyInPhases) * double(each - 1) * latency() *
-                in_step(each, lanes, algorithm_.staggers(shares, lanes), algorithm_.one_phase);
+                in_step(each, lanes, false, algorithm_.one_phase);
     if (algorithm_.at_once && algorithm_.rounds && lanes > 1 && model_.parts && std::has_single_bit(view_.all.size))
       drifting = drift_apart(chunk, {shares, lanes}, serial);
   }

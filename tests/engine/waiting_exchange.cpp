@@ -13,10 +13,11 @@ struct Case {
 };
 // Cards in pairs with a narrow link each; nodes of eight cards and of four; leaves with other ways; corners of a torus;
 // groups of a dragonfly.
-constexpr Case kUneven[] = {{"l40s-box", 8},    {"mixed", 12},   {"custom-fabric", 10},
-                            {"tpu-v4-4096", 8}, {"pcie-box", 8}, {"alps-gh200-2048", 64}};
+constexpr Case kUneven[] = {
+    {"l40s-box", 8},         {"mixed", 12},    {"custom-fabric", 10},     {"tpu-v4-4096", 8}, {"pcie-box", 8},
+    {"alps-gh200-2048", 64}, {"leonardo", 23}, {"llama3-h100-24576", 63}, {"tpu-v4-4096", 48}};
 constexpr Case kEven[] = {{"l40s-box", 5}, {"mixed", 8}, {"leonardo", 40}, {"dgx-h100-superpod-2048", 32}};
-constexpr Slicing kWhole{.shares = 1, .lanes = 1};
+constexpr Slicing kWhole{.shares = 1, .lanes = 1}, kChannels{.shares = 4, .lanes = 4};
 
 // By the time of the flow engine.
 double predicted(const Case& c, Collective kind, const Slicing& slicing) {
@@ -31,6 +32,7 @@ TEST_CASE("whole blocks are predicted with what ranks wait for each other") {
     for (const Case& c : kUneven) {
       CAPTURE(c.cluster);
       CHECK(predicted(c, kind, kWhole) == doctest::Approx(1).epsilon(0.15));
+      CHECK(predicted(c, kind, kChannels) == doctest::Approx(1).epsilon(0.3));
     }
   }
 }

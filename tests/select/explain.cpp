@@ -225,3 +225,25 @@ TEST_CASE("a machine with half of the latency saves half of the latency's part w
   }
   FAIL("no such machine");
 }
+
+// Who waits for whom in an exchange may get worse on faster links.
+TEST_CASE("a machine with faster links makes no exchange slower") {
+  for (const char* name : {"lumi-g", "atlas-900-a2", "leonardo", "alps-gh200-2048"}) {
+    CAPTURE(name);
+    const auto cluster = shipped(name);
+    const std::vector<Card> cards = first_cards(13);
+    const Layout layout = layout_of(*cluster, cards);
+    const PlannedBy now = planned_by(*cluster, cards, 4);
+    for (const Count bytes : {Count(128) << 10, Count(64) << 20}) {
+      const Call call{.kind = Collective::alltoall, .count = bytes / 4 / 13};
+      const Algorithm& pairwise = *find_algorithm(call.kind, "pairwise");
+      const auto takes = [&](const CostModel& m) {
+        return predicted(pairwise, call, layout.view(0), m, {}, now.tuning);
+      };
+      for (const Better& b : better_machines(*cluster, cards, 4)) {
+        CAPTURE(b.what);
+        CHECK(takes(b.models[0]) <= takes(now.models[0]) * (1 + 1e-9));
+      }
+    }
+  }
+}

@@ -242,9 +242,8 @@ Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel&
   const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
   const double load = most_on_a_rail(v);
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
-    const Hop pairs = loads.known() ? loads.mean_pair() : hop;
-    const Hop& alone = loads.known() ? loads.pairs->alone : hop;
-    return pairs_train(others, pairs, alone, bytes, m.exchange_gap_ns(), 2);
+    const Hop &pairs = loads.known() ? loads.pairs->mean : hop, &alone = loads.known() ? loads.pairs->alone : hop;
+    return pairs_train(others, pairs, alone, loads.stretch, bytes, m.exchange_gap_ns(), 2);
   };
   const Cost inside = exchange(g - 1, m.inside, m.node, load * block);
   const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, g * load / nodes * block);
