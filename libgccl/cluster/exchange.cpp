@@ -11,7 +11,7 @@ namespace {
 
 // 64 ranks of a dragonfly take 25 ms, those of a regular cluster 1 ms: there are as many instants as turns.
 constexpr std::size_t kMessagesMax = 2048;
-constexpr Rank kTurnsMin = 16;
+constexpr Rank kTurnsMin = 20;
 // What is left of a message that ends with others.
 constexpr double kLeast = 2e-2;
 // A member's message waits for the one before on the same narrowest link, unless another link holds that one up to less

@@ -11,7 +11,7 @@ constexpr std::size_t kInFlight = std::size_t(kStepsInFlight);
 // How long they all take, by how long the busiest link has to carry them: 1 where it is never idle. In each group every
 // member sends to each other one in the order of Turns over that many nodes, a window of steps at a time. Where the
 // messages of a turn share links unequally, members wait for each other, and meet at the next ones again (eight cards
-// in pairs with a narrow link each: twice). Of many members the first turns are looked at, of more than 128 none: 1.
+// in pairs with a narrow link each: twice). Of many members the first turns are looked at, of more than 102 none: 1.
 double exchange_stretch(const Part& cluster, const Groups& groups, Rank nodes);
 
 // The same of each group's messages to its first member, which takes a window of them at a time, in their order: the

@@ -29,10 +29,13 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
   return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
 }
 
-// Ranks of several channels wait less for each other. By the flow engine's all-to-all of one chunk in each of 2 to 32
-// channels: with 4 they wait 0.4 to 1 times as long as with one (leonardo, mixed, custom-fabric, l40s-box,
-// alps-gh200-2048, tpu-v4-4096).
-double waiting(Rank channels) { return std::pow(double(channels), -0.3); }
+// Ranks of several channels wait less for each other. By the flow engine's all-to-all of one chunk in each: with 4 they
+// wait 0.4 to 1 times as long as with one (leonardo, mixed, custom-fabric, l40s-box, alps-gh200-2048, tpu-v4-4096),
+// with more channels about as long as with 4. More messages than those of 64 ranks were not looked at: channels are
+// taken to gain nothing there, as they take long to simulate.
+double waiting(double messages, Rank channels) {
+  return messages < 64 ? std::pow(double(std::min<Rank>(channels, 4)), -0.3) : 1;
+}
 
 Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<double>& stretch, double bytes,
                  double gap_ns, double steps_each, Rank channels) {
@@ -42,7 +45,8 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDe
   double share = bytes * pairs.beta_ns_per_byte;
   // It takes long to find, and is no more than this: latencies hide that of short messages.
   constexpr double kMostStretch = 3;
-  if (stretch && kMostStretch * w.in_flight * share > one(bytes)) share *= 1 + waiting(channels) * (*stretch - 1);
+  if (stretch && kMostStretch * w.in_flight * share > one(bytes))
+    share *= 1 + waiting(messages, channels) * (*stretch - 1);
   // Those of the last window leave one gap after the other. Each takes as long as its own way, and all of them what
   // they share: where every pair has a link of its own, nothing.
   return w.full * std::max(w.in_flight * std::max(gap_ns, share), one(bytes)) +

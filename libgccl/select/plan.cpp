@@ -82,7 +82,7 @@ struct Sliced {
 class Simpler {
  public:
   Simpler(const Algorithm& algorithm, double bytes, Rank ranks)
-      : channels_(algorithm.at_once && !algorithm.rounds && !has_root(algorithm.kind)
+      : channels_(algorithm.at_once && !algorithm.rounds && !has_root(algorithm.kind) && ranks <= kRanksMost
                       ? std::min(kEnough, Count(bytes / ranks / kMessageBytesMin))
                       : 0) {}
   bool operator()(const Slicing& a, const Slicing& b) const {
@@ -92,6 +92,7 @@ class Simpler {
 
  private:
   static constexpr Count kEnough = 4;
+  static constexpr Rank kRanksMost = 64;  // of more ranks there are many messages, and nothing was looked at
   static constexpr double kMessageBytesMin = 16 << 10;
   bool at_once(const Slicing& s) const { return s.shares == s.lanes && s.lanes <= channels_; }
 
