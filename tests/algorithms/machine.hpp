@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "libgccl/algorithms/parts/root_order.hpp"
@@ -32,7 +33,12 @@ struct Machine {
     if (fresh) at->second = planned_by(*cluster, cards, 4, at->first);
     return at->second;
   }
-  double simulated_ns(const Call& call, const Plan& p) const {
+  // In the slicing that is stated, or else as the planner would cut it up.
+  Plan plan(const Algorithm& a, const Call& call, const std::optional<Slicing>& slicing = {}) {
+    const PlannedBy& planned = by(call);
+    return plan_of(a, call, view(), planned.models, planned.tuning, nullptr, slicing);
+  }
+  sim::Workload workload(const Call& call, const Plan& p) const {
     sim::Workload w;
     w.cluster = cluster.get();
     w.cards = cards;
@@ -46,7 +52,10 @@ struct Machine {
                      .element_bytes = 4,
                      .protocol = &cluster->protocols()[p.protocol]}};
     w.streams = {{{0}}};
-    return double(sim::run_flow(w).time_ns);
+    return w;
+  }
+  double simulated_ns(const Call& call, const Plan& p) const {
+    return double(sim::run_flow(workload(call, p)).time_ns);
   }
 
  private:

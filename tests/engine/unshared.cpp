@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -17,6 +16,7 @@
 #include "sim/flow/fair_flows.hpp"
 #include "sim/flow/fair_way.hpp"
 #include "sim/model/booked_way.hpp"
+#include "sim/model/cost_check.hpp"
 #include "sim/model/network.hpp"
 
 namespace unshared_test {
@@ -80,12 +80,6 @@ struct Play {
   }
 };
 
-std::vector<Card> first_cards(Rank ranks) {
-  std::vector<Card> cards(ranks);
-  std::iota(cards.begin(), cards.end(), 0);
-  return cards;
-}
-
 TEST_CASE("rings and chains take the same times without a common clock as with one") {
   const Star star(24, 50, 900, {.overhead_ns = 200, .receive_overhead_ns = 200, .combine_GBps = 100, .copy_GBps = 0});
   const auto nodes = parse_cluster(kNodes, "nodes");
@@ -107,7 +101,7 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
     Kind& kind = kinds[seed % std::size(kinds)];
     const Rank ranks = 2 + up_to(23);
     const Cluster& cluster = up_to(2) ? static_cast<const Cluster&>(star) : *nodes;
-    Play play(cluster, *find_algorithm(kind.collective, kind.name), first_cards(ranks),
+    Play play(cluster, *find_algorithm(kind.collective, kind.name), sim::first_cards(ranks),
               (Count(1) << up_to(26)) + up_to(3) * up_to(1000));
     Workload& w = play.w;
     w.operations[0].window = 1 + up_to(32);
@@ -151,7 +145,7 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
 TEST_CASE("ranks that share links, and whatever is not a ring or a chain, need a common clock") {
   const auto nodes = parse_cluster(kNodes, "nodes");
   const Algorithm& ring = *find_algorithm(Collective::allreduce, "ring");
-  CHECK(run_unshared<BookedWay>(Play(*nodes, ring, first_cards(24), 1 << 20).w));
+  CHECK(run_unshared<BookedWay>(Play(*nodes, ring, sim::first_cards(24), 1 << 20).w));
 
   // Two cards of each node send to two of the other: over NICs of their own, or over one.
   const Algorithm swap{.name = "swap", .kind = Collective::alltoall, .make = swap_halves};
@@ -164,19 +158,20 @@ TEST_CASE("ranks that share links, and whatever is not a ring or a chain, need a
   for (const auto& [collective, name] : {std::pair{Collective::allreduce, "recursive_doubling"},
                                          {Collective::gather, "linear"},
                                          {Collective::broadcast, "binomial"}})
-    CHECK_FALSE(run_unshared<BookedWay>(Play(*nodes, *find_algorithm(collective, name), first_cards(8), 1 << 10).w));
+    CHECK_FALSE(
+        run_unshared<BookedWay>(Play(*nodes, *find_algorithm(collective, name), sim::first_cards(8), 1 << 10).w));
 
   // The first rank is a leaf of a tree with another root, which tells before any rank is played.
-  Play tree(*nodes, *find_algorithm(Collective::broadcast, "binomial"), first_cards(8), 1 << 10);
+  Play tree(*nodes, *find_algorithm(Collective::broadcast, "binomial"), sim::first_cards(8), 1 << 10);
   tree.w.operations[0].call.root = 5;
   CHECK(one_peer_each_way(tree.w.operations[0], 0));
   CHECK_FALSE(one_peer_each_way(tree.w.operations[0], 5));
   CHECK_FALSE(run_unshared<BookedWay>(tree.w));
 
-  Play channels(*nodes, ring, first_cards(8), 1 << 20);
+  Play channels(*nodes, ring, sim::first_cards(8), 1 << 20);
   channels.w.operations[0].lanes = channels.w.operations[0].shares = 2;
   CHECK_FALSE(run_unshared<BookedWay>(channels.w));
-  Play traced(*nodes, ring, first_cards(8), 1 << 20);
+  Play traced(*nodes, ring, sim::first_cards(8), 1 << 20);
   traced.w.trace_ranks = 1;
   CHECK_FALSE(run_unshared<BookedWay>(traced.w));
 }

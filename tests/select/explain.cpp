@@ -4,11 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cost/scaled.hpp"
+#include "sim/model/cost_check.hpp"
 #include "tests/support/project.hpp"
 
 using namespace gccl;
@@ -17,12 +17,6 @@ namespace {
 
 std::shared_ptr<const Cluster> shipped(const std::string& name) {
   return load_cluster(test::kRoot / "topologies" / (name + ".json"));
-}
-
-std::vector<Card> first_cards(Rank ranks) {
-  std::vector<Card> cards(ranks);
-  std::iota(cards.begin(), cards.end(), 0);
-  return cards;
 }
 
 const Candidate& of(const Explanation& e, std::string_view algorithm) {
@@ -72,7 +66,7 @@ TEST_CASE("the parts of every candidate add up to its predicted time, and none i
     const auto cluster = shipped(name);
     for (const Rank ranks : {1u, 2u, 7u, 24u, 64u}) {
       if (ranks > cluster->cards()) continue;
-      const std::vector<Card> cards = first_cards(ranks);
+      const std::vector<Card> cards = sim::first_cards(ranks);
       const Layout layout = layout_of(*cluster, cards);
       const CostStairs stairs = cost_stairs(*cluster, cards, 4);
       const Tuning tuning = planned_by(*cluster, cards, 4).tuning;
@@ -104,7 +98,7 @@ TEST_CASE("the parts of every candidate add up to its predicted time, and none i
 
 TEST_CASE("a ring of short calls loses by latency: 2 (n - 1) messages one after the other against log2 n") {
   const auto cluster = shipped("dgx-h100-superpod-2048");
-  const std::vector<Card> cards = first_cards(512);
+  const std::vector<Card> cards = sim::first_cards(512);
   const Layout layout = layout_of(*cluster, cards);
   const Explanation e = explain({.kind = Collective::allreduce, .count = 64}, layout.view(0),
                                 cost_stairs(*cluster, cards, 4), planned_by(*cluster, cards, 4).tuning);
@@ -131,7 +125,7 @@ TEST_CASE("recursive doubling of long calls loses by bandwidth: log2 n times the
 
 TEST_CASE("what was not compared says why: ranks, switches, protocols") {
   const auto cluster = shipped("dgx-h100-superpod-2048");
-  const std::vector<Card> cards = first_cards(64);
+  const std::vector<Card> cards = sim::first_cards(64);
   const Layout layout = layout_of(*cluster, cards);
   const Explanation e = explain({.kind = Collective::allreduce, .count = Count(1) << 28}, layout.view(0),
                                 cost_stairs(*cluster, cards, 4), planned_by(*cluster, cards, 4).tuning);
@@ -145,7 +139,7 @@ TEST_CASE("what was not compared says why: ranks, switches, protocols") {
   CHECK(why("direct", "") == "cannot serve this call: it is for at most 32 ranks");
   CHECK(why("nvls_tree", "LL").find("LL") != std::string::npos);
   const auto box = shipped("pcie-box");
-  const std::vector<Card> eight = first_cards(8);
+  const std::vector<Card> eight = sim::first_cards(8);
   const Layout flat = layout_of(*box, eight);
   const Explanation none = explain({.kind = Collective::allreduce, .count = 1024}, flat.view(0),
                                    cost_stairs(*box, eight, 4), planned_by(*box, eight, 4).tuning);
@@ -156,7 +150,7 @@ TEST_CASE("what was not compared says why: ranks, switches, protocols") {
 
 TEST_CASE("where measurements of a transport decide, the explanation says so and blames no prediction") {
   const auto host = shipped("host");
-  const std::vector<Card> cards = first_cards(4);
+  const std::vector<Card> cards = sim::first_cards(4);
   const Layout layout = layout_of(*host, cards);
   const PlannedBy by = planned_by(*host, cards, 4);
   const CostStairs stairs = cost_stairs(*host, cards, 4);
@@ -182,7 +176,7 @@ TEST_CASE("where measurements of a transport decide, the explanation says so and
 
 TEST_CASE("a cross-over is where the plan changes, to the element") {
   const auto cluster = shipped("polaris");
-  const std::vector<Card> cards = first_cards(64);
+  const std::vector<Card> cards = sim::first_cards(64);
   const Layout layout = layout_of(*cluster, cards);
   const PlannedBy by = planned_by(*cluster, cards, 4);
   const Call call{.kind = Collective::allgather};
@@ -205,7 +199,7 @@ TEST_CASE("a cross-over is where the plan changes, to the element") {
 
 TEST_CASE("a machine with half of the latency saves half of the latency's part while the plan stays") {
   const auto cluster = shipped("ethernet-cpu");
-  const std::vector<Card> cards = first_cards(16);
+  const std::vector<Card> cards = sim::first_cards(16);
   const Layout layout = layout_of(*cluster, cards);
   const CostStairs stairs = cost_stairs(*cluster, cards, 4);
   const Tuning tuning = planned_by(*cluster, cards, 4).tuning;
@@ -231,7 +225,7 @@ TEST_CASE("a machine with faster links makes no exchange slower") {
   for (const char* name : {"lumi-g", "atlas-900-a2", "leonardo", "alps-gh200-2048"}) {
     CAPTURE(name);
     const auto cluster = shipped(name);
-    const std::vector<Card> cards = first_cards(13);
+    const std::vector<Card> cards = sim::first_cards(13);
     const Layout layout = layout_of(*cluster, cards);
     const PlannedBy now = planned_by(*cluster, cards, 4);
     for (const Count bytes : {Count(128) << 10, Count(64) << 20}) {
