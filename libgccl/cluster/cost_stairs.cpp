@@ -27,12 +27,18 @@ std::vector<CostModel> all_scaled(std::vector<CostModel> models, const CostScale
   return models;
 }
 
-// Who waits for whom changes in jumps, and may take longer on faster links: what is compared has one.
-void wait_as(const CostModel& before, CostModel& m) {
-  for (auto loads : {&CostModel::all, &CostModel::inside, &CostModel::rail}) {
-    (m.*loads).stretch = (before.*loads).stretch;
-    (m.*loads).gather_stretch = (before.*loads).gather_stretch;
-  }
+// Of the cluster with its bandwidths times these factors, where ranks wait for each other as they do by the models
+// `as_is`: who waits for whom changes in jumps, and may take longer on faster links.
+std::vector<CostModel> rescaled_models(const std::vector<CostModel>& as_is, const Cluster& cluster,
+                                       const Rescaled::Factors& bandwidth, const std::vector<Card>& cards,
+                                       unsigned element_bytes, std::span<const Rank> order) {
+  auto models = models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes, order);
+  for (std::size_t i = 0; i < models.size(); ++i)
+    for (const auto loads : {&CostModel::all, &CostModel::inside, &CostModel::rail}) {
+      (models[i].*loads).stretch = (as_is[i].*loads).stretch;
+      (models[i].*loads).gather_stretch = (as_is[i].*loads).gather_stretch;
+    }
+  return models;
 }
 
 Rescaled::Factors factors(double within, double others) {
@@ -88,9 +94,8 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
     for (std::size_t t = kTiers; t-- > 0;) {
       if (!has[t]) continue;
       bandwidth[t] = 1 / kLess;
-      auto models = models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes, order);
-      for (std::size_t i = 0; i < models.size(); ++i) wait_as(stairs.models.front()[i], models[i]);
-      step({What::bandwidth, name(Tier(t))}, std::move(models));
+      step({What::bandwidth, name(Tier(t))},
+           rescaled_models(stairs.models.front(), cluster, bandwidth, cards, element_bytes, order));
     }
   }
   scaled_step({What::channel}, {.channel = kLess});
@@ -108,10 +113,7 @@ std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Ca
   std::vector<Better> all;
   const auto faster = [&](double within, double others) {
     if (!by_routes) return all_scaled(now, {.inside = 1 / within, .between = 1 / others});
-    auto models =
-        models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes, order);
-    for (std::size_t i = 0; i < models.size(); ++i) wait_as(now[i], models[i]);
-    return models;
+    return rescaled_models(now, cluster, factors(within, others), cards, element_bytes, order);
   };
   all.push_back({"links inside nodes twice as fast", faster(2, 1)});
   if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});

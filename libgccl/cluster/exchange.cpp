@@ -14,9 +14,6 @@ constexpr std::size_t kMessagesMax = 2048;
 constexpr Rank kTurnsMin = 20;
 // What is left of a message that ends with others.
 constexpr double kLeast = 2e-2;
-// A member's message waits for the one before on the same narrowest link, unless another link holds that one up to less
-// than so much of its rate there: as on the engines whose messages share links fairly (sim/engine/shared_network.hpp).
-constexpr double kHeldUp = 0.4;
 
 // Messages of one byte, whose bytes share each link max-min fairly; latencies take no time.
 class FairMessages {
@@ -48,7 +45,7 @@ class FairMessages {
   bool held_up(std::size_t message) const {
     const Message& m = messages_[message];
     const auto rate = [&](std::size_t l) { return links_[l].bandwidth / double(links_[l].flowing.size()); };
-    return std::ranges::any_of(m.links, [&](std::size_t l) { return rate(l) < kHeldUp * rate(m.narrowest); });
+    return std::ranges::any_of(m.links, [&](std::size_t l) { return rate(l) < kHeldUpElsewhere * rate(m.narrowest); });
   }
 
   // Those that end next; none where none is on its way.

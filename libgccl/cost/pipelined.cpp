@@ -23,18 +23,18 @@ Cost train(double messages, const Hop& hop, double bytes, double gap, double ste
   return w.full * std::max(w.in_flight * gap, hop(bytes)) + w.rest * gap + hop(bytes);
 }
 
-}  // namespace
-
-Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
-  return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
-}
-
 // Ranks of several channels wait less for each other. By the flow engine's all-to-all of one chunk in each: with 4 they
 // wait 0.4 to 1 times as long as with one (leonardo, mixed, custom-fabric, l40s-box, alps-gh200-2048, tpu-v4-4096),
 // with more channels about as long as with 4. More messages than those of 64 ranks were not looked at: channels are
 // taken to gain nothing there, as they take long to simulate.
 double waiting(double messages, Rank channels) {
   return messages < 64 ? std::pow(double(std::min<Rank>(channels, 4)), -0.3) : 1;
+}
+
+}  // namespace
+
+Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
+  return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
 }
 
 Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<double>& stretch, double bytes,

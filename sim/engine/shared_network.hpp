@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "libgccl/cluster/exchange.hpp"
 #include "sim/engine/agenda.hpp"
 #include "sim/engine/link_changes.hpp"
 #include "sim/engine/network.hpp"
@@ -48,7 +49,6 @@ class SharedNetwork {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
-  static constexpr double kHeldUp = 0.4;  // of the rate of the narrowest link
   enum class Kind : std::uint8_t { timer, message, change };
   struct Entry {
     Kind kind;
@@ -248,7 +248,7 @@ template <class Flows>
 bool SharedNetwork<Flows>::held_up_elsewhere(const Slot& flowing, LinkId narrowest) {
   const auto rate = [&](LinkId l) { return bandwidth(l) / flows_on_[l]; };
   for (const LinkId l : route(flowing))
-    if (rate(l) < rate(narrowest) * kHeldUp) return true;
+    if (rate(l) < rate(narrowest) * kHeldUpElsewhere) return true;
   return false;
 }
 
