@@ -23,6 +23,9 @@ class Lane;
 // - start: begin the step. Returns true when it is already complete; otherwise the backend calls lane.complete(token)
 //   later, and for a recv_reduce lane.landed(token) once its message is here, staged apart from the step's regions.
 // - combine: a landed recv_reduce may now touch its regions. Same return value; otherwise lane.complete(token) later.
+// - sets_aside, which a backend need not have: whether it is better to take the message of a recv_reduce at once, set
+//   aside, than when earlier receives have done with its regions. While a send still reads them it is taken at once in
+//   any case: two ranks may each send what they then reduce into.
 // Backends call back from their own progress loop, never from inside start or combine.
 template <class B>
 concept Backend = requires(B& b, Lane<B>& lane, Token token, const Step& step) {
@@ -86,7 +89,7 @@ class Lane {
           continue;
         }
         next_waits_ = waits_of(*next_);
-        next_early_ = next_->op == Op::recv_reduce;
+        next_early_ = next_->op == Op::recv_reduce && early();
       }
       if (next_waits_ && !next_early_) return;
       if (busy_ == full_ && !grow()) return;
@@ -121,6 +124,18 @@ class Lane {
   };
 
   static std::uint32_t mask(unsigned places) { return places == 32 ? ~0u : (1u << places) - 1; }
+
+  // Whether the next step, a recv_reduce, may start before what it waits for has ended.
+  bool early() const {
+    if constexpr (requires { backend_->sets_aside(*next_); }) {
+      if (backend_->sets_aside(*next_)) return true;
+      for (std::uint32_t rest = next_waits_; rest; rest &= rest - 1)
+        if (!entries_[std::countr_zero(rest)].step.receives()) return true;
+      return false;
+    } else {
+      return true;
+    }
+  }
 
   // False where the window is full.
   [[gnu::noinline]] bool grow() {
@@ -177,7 +192,7 @@ class Lane {
   std::uint32_t id_;
   std::uint8_t window_;
   bool ended_ = false;
-  bool next_early_ = false;  // next_ is a recv_reduce: it may start before what it waits for has ended
+  bool next_early_ = false;  // next_ is a recv_reduce that may start before what it waits for has ended
 };
 
 }  // namespace gccl

@@ -19,6 +19,7 @@ namespace gccl {
 enum class Delivery : std::uint8_t {
   buffered,    // one slot per (lane, from, to): a send completes when it got the slot
   rendezvous,  // no slot but for signals, which have nothing to hold: a send completes once its receive is posted
+  fetched,     // the same, and no message is set aside that can wait for its turn (Backend)
 };
 
 // One run of one algorithm: everything that determines it.
@@ -82,6 +83,7 @@ class Memory {
   // Backend.
   bool start(Lane<Memory>& lane, Token token, const Step& step);
   bool combine(Lane<Memory>& lane, Token token, const Step& step);
+  bool sets_aside(const Step&) const { return case_.delivery != Delivery::fetched; }
 
  private:
   using Payload = std::vector<OracleElement>;

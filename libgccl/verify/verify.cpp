@@ -66,7 +66,7 @@ const std::vector<SharesAndLanes>& slicings(const Algorithm& a) {
 const std::vector<Mode> kModes = {{1, Delivery::buffered},
                                   {1, Delivery::buffered, true},
                                   {16, Delivery::buffered},
-                                  {2, Delivery::rendezvous},
+                                  {2, Delivery::fetched},
                                   {8, Delivery::rendezvous}};
 
 template <class T>
@@ -214,12 +214,12 @@ class Sweep {
 }  // namespace
 
 std::string describe(const Case& c) {
+  constexpr std::array kDeliveries{"buffered", "rendezvous", "fetched"};
   return fmt::format("{} {}: ranks {} ({}), count {}{}, {}{}, chunks {}, channels {}, window {} {}{}, seed {}",
                      name(c.call.kind), c.algorithm->name, c.ranks(), c.layout_name, c.call.count,
                      has_root(c.call.kind) ? fmt::format(", root {}", c.call.root) : "",
                      c.call.in_place ? "in place" : "out of place", c.call.places ? ", blocks apart" : "", c.shares,
-                     c.lanes, c.window, c.delivery == Delivery::buffered ? "buffered" : "rendezvous",
-                     c.replayed ? " replayed" : "", c.seed);
+                     c.lanes, c.window, kDeliveries[std::size_t(c.delivery)], c.replayed ? " replayed" : "", c.seed);
 }
 
 std::optional<Counterexample> verify(const Case& c, std::uint64_t* messages) {

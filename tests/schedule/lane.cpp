@@ -148,6 +148,36 @@ TEST_CASE("a recv_reduce meets its message early and combines only when its regi
   CHECK(lane.done());
 }
 
+TEST_CASE("where nothing is set aside a recv_reduce waits for receives, but not for a send that reads its region") {
+  struct Reader : Script {
+    bool start(Lane<Reader>&, Token t, const Step& s) {
+      log += "srRcd"[std::size_t(s.op)] + std::to_string(s.peer) + " ";
+      tokens.push_back(t);
+      return false;
+    }
+    bool combine(Lane<Reader>&, Token, const Step& s) {
+      log += "+" + std::to_string(s.peer) + " ";
+      return true;
+    }
+    bool sets_aside(const Step&) const { return false; }
+  };
+  Reader b;
+  Lane<Reader> lane(
+      b, 0, steps({recv_reduce(1, out(0, 4)), send(2, out(8, 4)), recv_reduce(3, out(0, 4)), send(4, out(12, 4))}), 8);
+  lane.pump();
+  CHECK(b.taken() == "R1 s2 ");
+  lane.complete(b.tokens[1]);
+  CHECK(b.taken().empty());
+  lane.complete(b.tokens[0]);
+  CHECK(b.taken() == "R3 s4 ");
+
+  // Recursive doubling: each of two ranks sends what it then adds to.
+  Reader exchange;
+  Lane<Reader> both(exchange, 0, steps({send(1, out(0, 4)), recv_reduce(1, out(0, 4))}), 8);
+  both.pump();
+  CHECK(exchange.taken() == "s1 R1 ");
+}
+
 TEST_CASE("a chain of landed recv_reduces combines in program order, at once where the backend can") {
   for (const bool at_once : {false, true}) {
     Script b;

@@ -223,7 +223,7 @@ TEST_CASE("the algorithms from which the mutants are made are right") {
     Case c = case_of(a, 5, 11);
     for (const bool in_place : {false, a.kind != Collective::alltoall && a.kind != Collective::barrier}) {
       c.call.in_place = in_place;
-      for (const Delivery d : {Delivery::buffered, Delivery::rendezvous}) {
+      for (const Delivery d : {Delivery::buffered, Delivery::rendezvous, Delivery::fetched}) {
         c.delivery = d;
         c.window = d == Delivery::buffered ? 1 : 8;
         const std::optional<Counterexample> failure = verify(c);
@@ -275,7 +275,7 @@ TEST_CASE("every planted bug is found and called by its name") {
       {"ranks disagree about fitting", disagreeing, fits_differs, fits_differs},
   };
   for (const Planted& p : planted) {
-    for (const Delivery d : {Delivery::buffered, Delivery::rendezvous}) {
+    for (const Delivery d : {Delivery::buffered, Delivery::rendezvous, Delivery::fetched}) {
       Case c = case_of(p.algorithm, p.ranks, p.count);
       c.call.in_place = p.in_place;
       c.shares = p.shares;
@@ -334,7 +334,7 @@ TEST_CASE("a failure names its case and what is wrong") {
 
 TEST_CASE("a receive before the send it should follow needs a window, and the deadlock names all that wait") {
   Case c = case_of(kRing<Bug::late_send>, 3, 3);
-  for (const Delivery d : {Delivery::buffered, Delivery::rendezvous}) {
+  for (const Delivery d : {Delivery::buffered, Delivery::rendezvous, Delivery::fetched}) {
     c.delivery = d;
     c.window = 1;
     const std::optional<Counterexample> failure = verify(c);
