@@ -12,7 +12,7 @@
 #include "cli/output.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/json/nearest.hpp"
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 
 namespace gccl {
 namespace {

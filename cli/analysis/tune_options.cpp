@@ -13,7 +13,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/overrides.hpp"
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 
 namespace gccl {
 namespace {

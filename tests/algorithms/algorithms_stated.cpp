@@ -13,7 +13,7 @@
 
 #include "examples/algorithm/exchange.cpp"
 #include "libgccl/verify/verify.hpp"
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 
 using namespace gccl;
 using enum Collective;

@@ -11,7 +11,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/engine/workload.hpp"
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 #include "tests/support/project.hpp"
 
 namespace gccl::test {

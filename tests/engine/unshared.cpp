@@ -13,10 +13,10 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/shared_network.hpp"
+#include "sim/flow/cost_check.hpp"
 #include "sim/flow/fair_flows.hpp"
 #include "sim/flow/fair_way.hpp"
 #include "sim/model/booked_way.hpp"
-#include "sim/model/cost_check.hpp"
 #include "sim/model/network.hpp"
 
 namespace unshared_test {

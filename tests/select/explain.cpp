@@ -8,7 +8,7 @@
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cost/scaled.hpp"
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 #include "tests/support/project.hpp"
 
 using namespace gccl;

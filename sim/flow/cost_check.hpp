@@ -1,4 +1,5 @@
-// Holds closed forms to the model engine.
+// Holds closed forms to the engines: to the model engine on one switch, to flow where messages share links, which it
+// shares out fairly.
 #pragma once
 
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/cluster/cluster.hpp"
+#include "sim/engine/workload.hpp"
 
 namespace gccl::sim {
 
@@ -33,9 +35,9 @@ struct CostPoint {
   double error(double slack_ns) const;
 };
 
-// One call of `count` elements of 4 bytes, rank r on card cards[r]: its closed form and its time on the model engine.
-// Nothing when the algorithm cannot serve it.
+// One call of `count` elements of 4 bytes, rank r on card cards[r]: its closed form and its simulated time. Nothing
+// when the algorithm cannot serve it.
 std::optional<CostPoint> cost_point(const Algorithm& algorithm, const Cluster& cluster, const std::vector<Card>& cards,
-                                    Count count);
+                                    Count count, Outcome (*run)(const Workload&) = run_model);
 
 }  // namespace gccl::sim

@@ -1,4 +1,4 @@
-#include "sim/model/cost_check.hpp"
+#include "sim/flow/cost_check.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,6 @@
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/fabrics/star.hpp"
 #include "libgccl/cluster/read/load.hpp"
-#include "sim/engine/workload.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -40,7 +39,7 @@ double CostPoint::error(double slack_ns) const {
 }
 
 std::optional<CostPoint> cost_point(const Algorithm& a, const Cluster& cluster, const std::vector<Card>& cards,
-                                    Count count) {
+                                    Count count, Outcome (*run)(const Workload&)) {
   const auto layout = std::make_shared<Layout>(layout_of(cluster, cards));
   const Call call{.kind = a.kind, .count = count, .counts = all_equal, .table = &count};
   if (!a.cost || !a.can(call, layout->view(0))) return std::nullopt;
@@ -49,30 +48,35 @@ std::optional<CostPoint> cost_point(const Algorithm& a, const Cluster& cluster, 
   w.cards = cards;
   w.operations.push_back({.algorithm = &a, .call = call, .layout = layout, .members = {}});
   w.streams = {{{0}}};
-  return CostPoint{a.cost(call, layout->view(0), cost_model(cluster, cards, 4)), double(run_model(w).time_ns)};
+  return CostPoint{a.cost(call, layout->view(0), cost_model(cluster, cards, 4)), double(run(w).time_ns)};
 }
 
 std::optional<std::string> wrong_cost(const Algorithm& a) {
   std::optional<std::string> text;
   double worst = 1;  // error by tolerance
-  const auto hold = [&](const Cluster& cluster, Rank ranks, double tolerance) {
+  const auto hold = [&](const Cluster& cluster, Rank ranks, double tolerance, Outcome (*run)(const Workload&),
+                        const char* engine) {
     const Rank nodes = cluster.node_of(ranks - 1) + 1;
     for (const Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
-      const auto p = cost_point(a, cluster, first_cards(ranks), count);
+      const auto p = cost_point(a, cluster, first_cards(ranks), count, run);
       if (!p) continue;
       const double off = p->error(2.0 * ranks) / tolerance;  // each message rounds to a nanosecond
       if (off <= worst) continue;
       worst = off;
-      text = fmt::format("its closed form says {} ns for {} ranks of {} node{} and {} bytes, the model engine {} ns",
-                         std::llround(p->predicted_ns), ranks, nodes, nodes == 1 ? "" : "s", 4 * count,
+      text = fmt::format("its closed form says {} ns for {} ranks of {} node{} and {} bytes, the {} engine {} ns",
+                         std::llround(p->predicted_ns), ranks, nodes, nodes == 1 ? "" : "s", 4 * count, engine,
                          std::llround(p->simulated_ns));
     }
   };
-  for (const Rank ranks : {2u, 4u, 8u, 16u, 64u}) hold(Star(ranks, 50, 900, kCosts), ranks, kCostTolerance);
-  for (const Rank ranks : {3u, 5u, 6u, 7u, 12u, 23u}) hold(Star(ranks, 50, 900, kCosts), ranks, kCostToleranceOdd);
+  const auto on_star = [&](std::initializer_list<Rank> all, double tolerance) {
+    for (const Rank ranks : all) hold(Star(ranks, 50, 900, kCosts), ranks, tolerance, run_model, "model");
+  };
+  on_star({2, 4, 8, 16, 64}, kCostTolerance);
+  on_star({3, 5, 6, 7, 12, 23}, kCostToleranceOdd);
   static const auto two_levels = parse_cluster(kTwoLevels, "two levels");
-  hold(*two_levels, two_levels->cards(), kCostToleranceTwoLevels);
-  for (const Rank ranks : {12u, 13u, 23u}) hold(*two_levels, ranks, kCostToleranceUneven);
+  for (const Rank ranks : {two_levels->cards(), 12u, 13u, 23u})
+    hold(*two_levels, ranks, ranks == two_levels->cards() ? kCostToleranceTwoLevels : kCostToleranceUneven, run_flow,
+         "flow");
   return text;
 }
 
