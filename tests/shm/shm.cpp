@@ -14,9 +14,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,36 +60,47 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 // ---- Ports ----
 
-// Two ranks of this process.
-struct TwoRanks {
-  std::vector<std::uint32_t> node = {0, 0}, world_rank = {0, 1};
-  Instance instance[2] = {Instance(process_environment()), Instance(process_environment())};
-  std::unique_ptr<Port> port[2];
+// Ranks of this process.
+struct Ranks {
+  std::uint32_t size;
+  std::vector<std::uint32_t> node = std::vector<std::uint32_t>(size), world_rank = numbers(size);
+  std::deque<Instance> instance;
+  std::vector<std::unique_ptr<Port>> port = std::vector<std::unique_ptr<Port>>(size);
 
+  static std::vector<std::uint32_t> numbers(std::uint32_t size) {
+    std::vector<std::uint32_t> all(size);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
   GCCL_Port_spec spec(std::uint32_t rank) const {
     return {.struct_bytes = sizeof(GCCL_Port_spec),
             .rank = rank,
-            .size = 2,
+            .size = size,
             .channels = 2,
             .communicator = 1,
             .node = node.data(),
             .world_rank = world_rank.data(),
             .connect_timeout_ms = 0};
   }
-  TwoRanks() {
-    std::vector<std::byte> addresses(2 * GCCL_BACKEND_ADDRESS_BYTES);
-    for (std::uint32_t r : {0u, 1u}) {
+  explicit Ranks(std::uint32_t ranks) : size(ranks) {
+    for (std::uint32_t r = 0; r < size; ++r) instance.emplace_back(process_environment());
+    std::vector<std::byte> addresses(size * GCCL_BACKEND_ADDRESS_BYTES);
+    for (std::uint32_t r = 0; r < size; ++r) {
       const Status s = Port::open(instance[r], spec(r), &port[r], addresses.data() + r * GCCL_BACKEND_ADDRESS_BYTES);
       REQUIRE_MESSAGE(s.ok(), s.text());
     }
-    for (std::uint32_t r : {0u, 1u}) {
-      std::uint8_t reaches[2] = {};
-      const Status s = port[r]->connect(spec(r), addresses.data(), reaches);
+    for (std::uint32_t r = 0; r < size; ++r) {
+      std::vector<std::uint8_t> reaches(size);
+      const Status s = port[r]->connect(spec(r), addresses.data(), reaches.data());
       REQUIRE_MESSAGE(s.ok(), s.text());
-      REQUIRE(reaches[1 - r] == 1);
+      REQUIRE(std::count(reaches.begin(), reaches.end(), 1) == size - 1);
     }
     for (auto& p : port) p->connected();
   }
+};
+
+struct TwoRanks : Ranks {
+  TwoRanks() : Ranks(2) {}
   // The cell that rank `to` reads next.
   Cell* next_cell(std::uint32_t to) {
     const Cell* const c = port[to]->end(1 - to, 0, true)->reader.peek();
@@ -174,6 +187,55 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
     CHECK(fault.peer == 0);
     CHECK_MESSAGE(has(fault.text, "what rank 0 wrote into shared memory for rank 1 is damaged"), fault.text);
     for (std::size_t i = 0; i < in.size(); ++i) REQUIRE(in[i] == std::byte(9));
+  }
+}
+
+TEST_CASE("what goes to several peers is written once, and not written over before all have read it") {
+  constexpr Rank n = 4;
+  const std::vector<Rank> nodes(n);
+  const Layout layout = Layout::of(nodes);
+  for (const Count bytes : {Count(1000), Count(32767)}) {
+    CAPTURE(bytes);
+    Ranks ranks(n);
+    const Call call{.kind = Collective::broadcast, .count = bytes};
+    const Algorithm* const algorithm = find_algorithm(Collective::broadcast, "direct");
+    REQUIRE(algorithm);
+    Elements elements;
+    std::unique_ptr<PipeProgram> program[n];
+    std::vector<std::vector<std::byte>> buffer(n, std::vector<std::byte>(bytes));
+    for (Rank r = 0; r < n; ++r)
+      program[r] = PipeProgram::compile(algorithm->make(call, layout.view(r), Share{}), 1, ranks.port[r].get());
+    const auto begin = [&](Rank r, int value) {
+      buffer[r].assign(bytes, std::byte(value));
+      Replay replay;
+      replay.begin(*program[r], Buffers{{nullptr, buffer[r].data(), buffer[r].data(), nullptr}}, elements, 42);
+      return replay;
+    };
+    int sent = 0;
+    Replay root;
+    const auto send_more = [&] {
+      for (;; ++sent) {
+        if (!root.program) root = begin(0, sent);
+        if (root.advance() != Program::Outcome::done) return;
+        root = {};
+      }
+    };
+    const auto read = [&](Rank r, int value) {
+      Replay replay = begin(r, 255);
+      REQUIRE(replay.advance() == Program::Outcome::done);
+      REQUIRE(std::ranges::count(buffer[r], std::byte(value)) == std::ptrdiff_t(bytes));
+    };
+    send_more();
+    CHECK(sent == 8);
+    for (int round = 0; round < 40; ++round) {  // a rank reads all before another reads the first
+      for (Rank r = 1; r < n; ++r) {
+        send_more();
+        CHECK(sent == 8 * (round + 1));
+        for (int i = 0; i < 8; ++i) read(r, (8 * round + i) % 256);
+      }
+      send_more();
+      CHECK(sent == 8 * (round + 2));
+    }
   }
 }
 
@@ -420,13 +482,14 @@ TEST_CASE("what a peer has written before it died still arrives") {
       [&](Port& port) {
         while (!port.end(1, 0, true)->reader.peek()) ::usleep(1000);
         ::usleep(50000);
+        shm::End* const waiting[] = {port.end(1, 0, true)};
         for (int i = 0; i < 3; ++i) {
-          CHECK(port.healthy(port.end(1, 0, true)));
+          CHECK(port.healthy(waiting));
           GCCL_Transfer t = transfer(1, in.data(), i == 1 ? 8 : in.size());
           CHECK(port.receive(&t) == 1);
         }
         CHECK(std::count(in.begin(), in.end(), std::byte(1)) == std::ptrdiff_t(in.size()));
-        CHECK_FALSE(port.healthy(port.end(1, 0, true)));  // and the pipe is empty
+        CHECK_FALSE(port.healthy(waiting));  // and the pipe is empty
         CHECK(port.fault().result == GCCL_ERR_PEER_LOST);
       });
 }

@@ -14,8 +14,9 @@ namespace {
 struct TwoEnds {
   Control control{};
   std::unique_ptr<Pipe> pipe = std::make_unique<Pipe>();
+  std::unique_ptr<CommonChunks> common = std::make_unique<CommonChunks>();
   Writer writer{&control, pipe.get()};
-  Reader reader{&control, pipe.get()};
+  Reader reader{&control, pipe.get(), common.get()};
 
   void write_short(std::uint64_t value) {
     Cell* const c = writer.next();
@@ -54,7 +55,7 @@ struct TwoEnds {
     const std::byte* const at = reader.piece(*c, c->kind, 0, 100).data();
     REQUIRE(at);
     for (int i = 0; i < 100; ++i) REQUIRE(int(at[i]) == value);
-    reader.pop_piece(100, 100);
+    reader.pop_piece(c->kind, 100, 100);
   }
 };
 
@@ -143,7 +144,23 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   CHECK_FALSE(is(first, 100, 0, 100, ~0ull));
   CHECK_FALSE(is(more, 8192, 32768, 40960, 32768));
   CHECK_FALSE(is(address, 0, 0, 100000, 0));
-  for (int kind = 4; kind < 300; kind += 37) CHECK_FALSE(is(kind, 100, 0, 100, 0));
+  for (int kind = 5; kind < 300; kind += 37) CHECK_FALSE(is(kind, 100, 0, 100, 0));
+
+  // Common chunks: 8, as long as the pipe's, a message whole in one of them.
+  enum { common = 4 };
+  CHECK_FALSE(is(common, 100, 0, 100, 0));  // not reserved
+  p.writer.opened_commons(3);
+  CHECK(is(common, 100, 0, 100, 0));
+  CHECK(is(common, 32768, 0, 32768, 2));
+  CHECK_FALSE(is(common, 100, 0, 100, 3));
+  CHECK_FALSE(is(common, 48, 0, 48, 0));        // short messages lie in their cell
+  CHECK_FALSE(is(common, 99, 0, 100, 0));       // short of the message
+  CHECK_FALSE(is(common, 40000, 0, 40000, 0));  // beyond the chunk
+  CHECK_FALSE(is(common, 100, 100, 200, 0));    // in the middle of a longer one
+  p.writer.opened_commons(100);
+  CHECK(is(common, 100, 0, 100, 7));
+  CHECK_FALSE(is(common, 100, 0, 100, 8));  // beyond the last
+  CHECK_FALSE(is(common, 100, 0, 100, ~0ull));
 
   // Chunks that the writer has not reserved are not touched.
   TwoEnds q;

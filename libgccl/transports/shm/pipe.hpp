@@ -7,6 +7,8 @@
 //     first, more   a piece of the message lies in the current chunk of the pipe; a long one comes in several, so that
 //                   the reader copies while the writer does
 //     address       the message lies in the writer's memory, at this address; the reader fetches it from there
+//     common        the whole message lies in one of the chunks that all pipes of the writer have in common: it goes to
+//                   several readers, and is written once
 //
 // The reader says how far it has read in one line of its own, which the writer looks at only when it runs out of cells
 // or chunks, or while the reader reads the sender's own buffer.
@@ -38,21 +40,22 @@ inline constexpr std::uint32_t kInlineBytes = 48;
 inline constexpr std::uint32_t kChunks = 8;
 inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
 inline constexpr std::uint32_t kPieceBytes = 8 * 1024;
+inline constexpr std::uint32_t kCommons = 8;
 inline constexpr std::size_t kLine = 64;
 
-enum class CellKind : std::uint16_t { inline_data, first, more, address };
+enum class CellKind : std::uint16_t { inline_data, first, more, address, common };
 
 // Processors fetch lines in pairs: neighbours would be taken away from the one who writes them (half the speed).
 struct alignas(2 * kLine) Cell {
   std::atomic<std::uint32_t> sequence;  // k+1, modulo 2^32, once cell k is written; last of the cell to be written
   CellKind kind;
-  std::uint16_t piece_bytes;  // in the cell (inline_data) or in the chunk (first, more)
+  std::uint16_t piece_bytes;  // in the cell (inline_data) or in the chunk (first, more, common)
   std::uint64_t signature;
   union {
     std::byte data[kInlineBytes];
     struct {
-      std::uint64_t message_bytes;  // first, address
-      std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk
+      std::uint64_t message_bytes;  // first, address, common
+      std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk; common: which
       SharedPlace shared;           // address: the same, for who can map it
     } far;
   };
@@ -98,6 +101,12 @@ struct alignas(2 * kLine) Control {
   std::atomic<std::uint64_t> read;       // cells read; written by the reader
   std::atomic<std::uint32_t> can_fetch;  // 1: the reader can read the writer's memory; likewise
   std::atomic<std::uint32_t> reserved;   // Reserved; written by the writer
+  std::atomic<std::uint32_t> commons;    // so many of the writer's common chunks may be touched; likewise
+};
+
+// A writer's, beside its pipes.
+struct alignas(4096) CommonChunks {
+  std::byte chunks[kCommons][kChunkBytes];
 };
 
 // A field of a peer's cell, read once: whatever writes there at random may change it between two looks, so what has
@@ -121,6 +130,10 @@ class Writer {
     control_->reserved.store(reserved_, std::memory_order_release);
   }
   Reserved reserved() const { return reserved_; }
+  // At least so many common chunks are reserved.
+  void opened_commons(std::uint32_t commons) {
+    if (commons > commons_) control_->commons.store(commons_ = commons, std::memory_order_release);
+  }
 
   // The next cell to fill, or null while the pipe is full. Fill it, then publish().
   Cell* next() {
@@ -166,13 +179,15 @@ class Writer {
   std::uint64_t chunks_ = 0;
   std::uint64_t chunk_cell_[kChunks] = {};
   Reserved reserved_ = kReservedNothing;
+  std::uint32_t commons_ = 0;
 };
 
 // The reader's end. Not shared.
 class Reader {
  public:
   Reader() = default;
-  Reader(Control* control, const Pipe* pipe) : control_(control), pipe_(pipe) {}
+  Reader(Control* control, const Pipe* pipe, const CommonChunks* common)
+      : control_(control), pipe_(pipe), common_(common) {}
 
   // The next cell, or null while nothing has come.
   const Cell* peek() {
@@ -191,9 +206,14 @@ class Reader {
     if (kind == CellKind::inline_data)
       return received == 0 && bytes <= kInlineBytes && length == bytes ? std::span<const std::byte>(c.data, bytes)
                                                                        : std::span<const std::byte>();
+    const std::uint64_t place = read_once(c.far.place);
+    if (kind == CellKind::common) {
+      const bool right = received == 0 && bytes > kInlineBytes && bytes <= kChunkBytes && length == bytes &&
+                         place < control_->commons.load(std::memory_order_acquire) && place < kCommons;
+      return right ? std::span(common_->chunks[as_found(place)], bytes) : std::span<const std::byte>();
+    }
     const CellKind due = received == 0 ? CellKind::first : CellKind::more;
     const std::uint32_t offset = piece_offset(received);
-    const std::uint64_t place = read_once(c.far.place);
     if (kind != due || bytes <= kInlineBytes || length != piece_bytes(received, bytes) || place != offset) return {};
     if (offset + length > chunk_bytes_) {
       chunk_bytes_ = chunk_bytes(control_->reserved.load(std::memory_order_acquire));
@@ -209,9 +229,10 @@ class Reader {
     if (++read_ - acknowledged_ >= kCellsUnacknowledged) acknowledge();
   }
   // `received`: with this piece.
-  void pop_piece(std::uint64_t received, std::uint64_t bytes) {
-    if (!ends_chunk(received, bytes)) return pop_inline();
-    ++chunks_;
+  void pop_piece(CellKind kind, std::uint64_t received, std::uint64_t bytes) {
+    if (kind == CellKind::inline_data || (kind != CellKind::common && !ends_chunk(received, bytes)))
+      return pop_inline();
+    chunks_ += kind != CellKind::common;
     pop_address();
   }
   void pop_address() {
@@ -239,6 +260,7 @@ class Reader {
 
   Control* control_ = nullptr;
   const Pipe* pipe_ = nullptr;
+  const CommonChunks* common_ = nullptr;
   const Cell* cells_ = kNoCells;
   std::uint64_t read_ = 0, acknowledged_ = 0;
   std::uint64_t chunks_ = 0;

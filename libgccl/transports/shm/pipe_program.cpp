@@ -10,6 +10,13 @@ namespace gccl::shm {
 
 static_assert(kReplayMessagesMax <= kCells - kCellsUnacknowledged);
 
+namespace {
+
+// From here on a message to several peers is written once.
+constexpr std::uint32_t kCommonBytes = 256;
+
+}  // namespace
+
 std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32_t element_bytes, Port* port) {
   auto program = std::make_unique<PipeProgram>();
   program->port_ = port;
@@ -47,8 +54,26 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
       }
     }
     program->steps_.push_back(x);
+    program->ends_.push_back(x.end);
   }
+  program->join_sends();
   return program;
+}
+
+// At most kCommons of them: so a sender waits for readers of earlier calls alone, which are on their way.
+void PipeProgram::join_sends() {
+  std::uint32_t commons = 0;
+  for (std::size_t i = 0, next = 0; i < steps_.size() && commons < kCommons; i = next) {
+    Step& s = steps_[i];
+    next = i + 1;
+    if (s.op != Op::send || s.bytes < kCommonBytes) continue;
+    const auto is_same = [&](const Step& x) {
+      return x.op == Op::send && x.from_buffer == s.from_buffer && x.from == s.from && x.bytes == s.bytes;
+    };
+    while (next < steps_.size() && is_same(steps_[next])) ++next;
+    s.same = std::uint32_t(next - i);
+    commons += s.same > 1;
+  }
 }
 
 // Short messages come in one piece; of others each piece is used as it arrives, where it holds whole elements.
@@ -80,11 +105,7 @@ inline PipeProgram::Outcome PipeProgram::receive(Replay& replay, const Step& s, 
     } else if (last) {
       elements.combine(to, from, message - before, s.count);
     }
-    if (in_cell) {
-      reader.pop_inline();
-    } else {
-      reader.pop_piece(before + bytes, s.bytes);
-    }
+    reader.pop_piece(kind, before + bytes, s.bytes);
     replay.received = last ? 0 : before + bytes;
     if (last) return Outcome::done;
   }
@@ -99,8 +120,10 @@ inline PipeProgram::Outcome PipeProgram::attempt(Replay& replay) const {
     std::byte* const to = replay.buffers.base[std::size_t(s.to_buffer)] + s.to;
     switch (s.op) {
       case Op::send: {
-        const auto put = port_->put(*s.end, replay.signature, from, s.bytes);
+        const auto put = s.same > 1 ? port_->put_common(ends_of(s), replay.signature, from, s.bytes)
+                                    : port_->put(*s.end, replay.signature, from, s.bytes);
         if (put != Port::Put::done) return put == Port::Put::no_memory ? Outcome::failed : Outcome::blocked;
+        replay.next += s.same - 1;
         break;
       }
       case Op::recv:
@@ -130,7 +153,11 @@ PipeProgram::Awaited PipeProgram::awaited(const Replay& replay) const {
 }
 
 bool PipeProgram::healthy(const Replay& replay, GCCL_Fault* fault) const {
-  if (!port_ || port_->healthy(steps_[replay.next].end)) return true;
+  if (!port_) return true;
+  const Step& s = steps_[replay.next];
+  std::vector<End*> waiting = s.same > 1 ? port_->readers_of_next_common() : std::vector<End*>();
+  waiting.insert(waiting.end(), ends_of(s).begin(), ends_of(s).end());
+  if (port_->healthy(waiting)) return true;
   *fault = port_->fault();
   return false;
 }

@@ -4,6 +4,7 @@
 // with window 1 over buffered sends), and no message needs more than its pipe's chunks.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "libgccl/transports/fast_path.hpp"
@@ -33,15 +34,19 @@ class PipeProgram final : public Program {
     End* end;              // send: written to; recv, recv_reduce: read from
     std::size_t from, to;  // bytes
     Count count;
+    std::uint32_t same = 1;  // send: so many steps from here on send the same, which is written once for all
   };
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
+  void join_sends();
+  std::span<End* const> ends_of(const Step& s) const { return {ends_.data() + (&s - steps_.data()), s.same}; }
   Outcome receive(Replay& replay, const Step& s, const std::byte* from, std::byte* to) const;
   Outcome attempt(Replay& replay) const;
 
   Port* port_ = nullptr;
   std::vector<Step> steps_;
+  std::vector<End*> ends_;  // of each step
 };
 
 }  // namespace gccl::shm

@@ -117,6 +117,11 @@ int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
   return error;
 }
 
+int Segment::reserve_common(std::uint32_t i) {
+  assert(owner_ && i < kCommons);
+  return reserve(file_->descriptor(), off_t(offset_ + common_at(pipes_) + i * kChunkBytes), off_t(kChunkBytes));
+}
+
 Segment::~Segment() {
   if (owner_) {
     std::lock_guard lock(own_segments_mutex);

@@ -49,8 +49,10 @@ class Segment {
     assert(i < pipes_);
     return reinterpret_cast<Pipe*>(base_ + pipes_at(pipes_)) + i;
   }
-  // Owner: makes sure that so much of the pipe can be written to; 0, or the error's number.
+  CommonChunks* common() { return reinterpret_cast<CommonChunks*>(base_ + common_at(pipes_)); }
+  // Owner: makes sure that so much of the pipe, or that common chunk, can be written to; 0, or the error's number.
   int reserve_pipe(std::uint32_t i, Reserved how_much);
+  int reserve_common(std::uint32_t i);
 
   // Whether anybody uses the segment at this place of the file.
   static bool used(int file, std::uint64_t offset);
@@ -58,7 +60,8 @@ class Segment {
  private:
   static constexpr std::size_t kHeaderBytes = 4096;
   static std::size_t pipes_at(std::uint32_t pipes);
-  static std::size_t bytes_of(std::uint32_t pipes) { return pipes_at(pipes) + pipes * sizeof(Pipe); }
+  static std::size_t common_at(std::uint32_t pipes) { return pipes_at(pipes) + pipes * sizeof(Pipe); }
+  static std::size_t bytes_of(std::uint32_t pipes) { return common_at(pipes) + sizeof(CommonChunks); }
   Segment() = default;
   Status map();
 

@@ -37,11 +37,10 @@ class ShmFastPath final : public FastPath {
     if (!message.data()) return false;
     if (kind == CellKind::inline_data) {
       copy_short(data, message.data(), bytes);
-      reader.pop_inline();
     } else {
       std::memcpy(data, message.data(), message.size());
-      reader.pop_piece(bytes, bytes);
     }
+    reader.pop_piece(kind, bytes, bytes);
     return true;
   }
 

@@ -104,7 +104,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       in.peer = n.rank;
       in.receives = true;
       in.index = mine * channels_ + c;
-      in.reader = Reader(n.segment->control(in.index), n.segment->pipe(in.index));
+      in.reader = Reader(n.segment->control(in.index), n.segment->pipe(in.index), n.segment->common());
       n.segment->control(in.index)->can_fetch.store(n.can_fetch, std::memory_order_release);
     }
     reaches[n.rank] = 1;
@@ -144,7 +144,7 @@ bool Port::fail_if_aborted(Neighbour& n) {
   return true;
 }
 
-bool Port::healthy(End* waiting) {
+bool Port::healthy(std::span<End* const> waiting) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
@@ -157,8 +157,9 @@ bool Port::healthy(End* waiting) {
     };
     const auto missed = [&] {
       // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
-      return h.fault_state.load(std::memory_order_acquire) != 0 || (waiting && missing(*waiting)) ||
-             std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
+      const auto is_missing = [&](End* e) { return missing(*e); };
+      return h.fault_state.load(std::memory_order_acquire) != 0 || std::ranges::any_of(waiting, is_missing) ||
+             std::ranges::any_of(active_, is_missing);
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;

@@ -12,10 +12,13 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libgccl/base/environment.hpp"
@@ -80,9 +83,9 @@ class Port {
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault);
   const GCCL_Fault& fault() const { return fault_; }
-  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end
+  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` are ends
   // that somebody waits on in addition to the transfers. Not for every poll.
-  bool healthy(End* waiting = nullptr);
+  bool healthy(std::span<End* const> waiting = {});
 
   // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and
   // for reading while transfers are in flight on them.
@@ -103,6 +106,10 @@ class Port {
     e.writer.publish(c);
     return Put::done;
   }
+  // The same message on several ends, written once. At most kChunkBytes, and more than a cell holds.
+  Put put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes);
+  // Which must read before that can be done again.
+  std::vector<End*> readers_of_next_common() const;
   // After Put::no_memory on this end, and where the next cell on it is none that a Writer can have written: what is
   // wrong.
   std::string text_of_no_memory(const End& e) const;
@@ -120,6 +127,12 @@ class Port {
     std::uint32_t pid = 0;   // in the process-id namespace of its own
     bool can_fetch = false;  // its memory can be read; then it has that number here too, or is this process
     MappedPeer mapped{};
+  };
+
+  // A chunk that all ends of this port have in common: which of them read it, and up to which of their cells.
+  struct Common {
+    bool reserved = false;
+    std::vector<std::pair<End*, std::uint64_t>> readers{};
   };
 
   Put put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
@@ -145,6 +158,8 @@ class Port {
   std::vector<Neighbour> neighbours_;  // the other ranks of my node
   std::vector<End> ends_;              // by neighbour, channel, direction
   std::vector<End*> active_;           // those with transfers
+  std::array<Common, kCommons> commons_;
+  std::uint32_t next_common_ = 0;
   Instance* instance_ = nullptr;
   std::shared_ptr<RankFile> file_;    // mine
   std::shared_ptr<Segment> segment_;  // in it: where I write

@@ -122,6 +122,45 @@ Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* dat
   return Put::done;
 }
 
+Port::Put Port::put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+  assert(bytes > kInlineBytes && bytes <= kChunkBytes);
+  for (End* const e : ends) {
+    if (!reserve(*e, kReservedCells)) return Put::no_memory;
+    if (!e->writer.next()) return Put::pipe_full;
+  }
+  Common& common = commons_[next_common_];
+  if (!std::ranges::all_of(common.readers, [](auto& r) { return r.first->writer.read_up_to(r.second); }))
+    return Put::pipe_full;
+  if (!common.reserved) {
+    reserve_error_ = segment_->reserve_common(next_common_);
+    if (reserve_error_ != 0) return Put::no_memory;
+    common.reserved = true;
+    common.readers.reserve(neighbours_.size());
+  }
+  common.readers.clear();
+  std::byte* const chunk = segment_->common()->chunks[next_common_];
+  copy(chunk, data, bytes);
+  for (End* const e : ends) {
+    e->writer.opened_commons(next_common_ + 1);
+    Cell* const c = e->writer.next();
+    c->kind = CellKind::common;
+    c->piece_bytes = std::uint16_t(bytes);
+    c->signature = signature;
+    c->far.message_bytes = bytes;
+    c->far.place = next_common_;
+    e->writer.publish(c);
+    common.readers.emplace_back(e, e->writer.written());
+  }
+  next_common_ = (next_common_ + 1) % kCommons;
+  return Put::done;
+}
+
+std::vector<End*> Port::readers_of_next_common() const {
+  std::vector<End*> readers;
+  for (const auto& [e, cells] : commons_[next_common_].readers) readers.push_back(e);
+  return readers;
+}
+
 // Whether the peer is to read the message where it is.
 bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared) {
   if (t.bytes < kZeroCopyBytes || !e.writer.peer_can_fetch()) return false;
@@ -208,12 +247,8 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
     const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[kMoved], t->bytes);
     if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
     deliver(t, piece.data(), piece.size());
-    if (in_cell) {
-      e.reader.pop_inline();
-      return true;
-    }
-    e.reader.pop_piece(t->backend[kMoved], t->bytes);
-    if (t->backend[kMoved] == t->bytes) return true;
+    e.reader.pop_piece(kind, t->backend[kMoved], t->bytes);
+    if (in_cell || t->backend[kMoved] == t->bytes) return true;
   }
 }
 
