@@ -35,6 +35,7 @@
   row(broadcast_scatter_allgather) \
   row(broadcast_double_binary_tree) \
   row(broadcast_direct) \
+  row(broadcast_direct_staged) \
   row(allgather_ring) \
   row(allgather_recursive_doubling) \
   row(allgather_bruck) \

@@ -120,7 +120,7 @@ void Operations::begin(Operation* op) {
   if (!op->plan || op->plan->epoch != team_.plans->epoch()) op->plan = plan_of(w);
   if (!op->internal()) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
-  scratch_.reserve(op->plan->scratch, w.elements.bytes);
+  scratch_.reserve(op->plan->scratch, w.elements.bytes, team_.ports->in_memory());
   if (op->plan->program) {
     w.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);
     op->replaying = true;
