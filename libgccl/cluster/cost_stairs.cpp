@@ -61,7 +61,7 @@ PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, uns
     const Layout layout = layout_of(cluster, cards);
     const View view = layout.view(0);
     const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
-    return {.models = {t.costs_on(view, element_bytes)}, .tuning = t.tuning};
+    return {.models = {t.costs_on(view, element_bytes)}, .tuning = t.tuning.where(false)};
   }
   PlannedBy by{.models = models_of(not_held(cluster), cards, element_bytes, order), .tuning = {}};
   by.tuning.search = true;

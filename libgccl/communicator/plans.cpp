@@ -44,7 +44,8 @@ double Plans::link_rate() const {
     return setting_.first.nodes > 1 ? std::max(m.net.beta_ns_per_byte, m.net_all.beta_ns_per_byte)
                                     : m.node.beta_ns_per_byte;
   };
-  Setting compiled{.in_memory = setting_.in_memory, .cost_model = setting_.cost_model};
+  Setting compiled{
+      .in_memory = setting_.in_memory, .oversubscribed = setting_.oversubscribed, .cost_model = setting_.cost_model};
   compiled.use(layout_, rank_);
   const double here = ns_per_byte(setting_.costs);
   return here > 0 && here != ns_per_byte(compiled.costs) ? 1e9 / here : 0;

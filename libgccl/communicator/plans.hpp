@@ -18,7 +18,10 @@ class Plans {
       : rank_(rank),
         fast_(ports.fast_path()),
         asked_(authorities),
-        setting_{.models = &models, .in_memory = ports.in_memory(), .cost_model = ports.cost_model()} {}
+        setting_{.models = &models,
+                 .in_memory = ports.in_memory(),
+                 .oversubscribed = ports.oversubscribed(),
+                 .cost_model = ports.cost_model()} {}
 
   // Another opinion on which ranks are near each other. What was planned before is forgotten.
   void use(Layout layout) {

@@ -93,7 +93,11 @@ Status make_world(const std::shared_ptr<World>& world, const std::vector<Introdu
         world->grown ? s.text() : fmt::format("GCCL_ON_FAILURE is {}: {}", policy_name(world->policy), s.text()),
         s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[bootstrap.rank]);
-  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(process_environment(), "GCCL_OVERSUBSCRIBED");
+  const Environment environment = process_environment();
+  world->oversubscribed = read_text(environment, "GCCL_OVERSUBSCRIBED").empty()
+                              ? here > ::sysconf(_SC_NPROCESSORS_ONLN)
+                              : flag(environment, "GCCL_OVERSUBSCRIBED");
+  world->transports->oversubscribed = world->oversubscribed;
   world->watch = std::make_unique<Watch>(bootstrap.rank);
   if (Status s = CommunicatorCore::create(world, std::move(members), exchange, out); !s.ok()) return s;
   announce((*out)->team());

@@ -20,7 +20,8 @@ struct Tuning {
     const Algorithm* algorithm = nullptr;
     Rank ranks_max = ~Rank(0);
     double bytes_min = 0;
-    double incast_bytes_max = kNoLimit;  // bytes times the other ranks
+    double incast_bytes_max = kNoLimit;    // bytes times the other ranks
+    std::optional<bool> oversubscribed{};  // only where ranks outnumber processors, or only where they do not
 
     bool holds(const Call& call, Rank ranks, double bytes) const {
       return algorithm->kind == call.kind && ranks <= ranks_max && bytes >= bytes_min &&
@@ -60,6 +61,13 @@ struct Tuning {
   Count channels_limit = std::numeric_limits<Count>::max();
   unsigned window = 8;
 
+  // What holds where ranks outnumber processors, or where they do not.
+  Tuning where(bool oversubscribed) const {
+    Tuning t = *this;
+    std::erase_if(t.preferences,
+                  [&](const Preference& p) { return p.oversubscribed.value_or(oversubscribed) != oversubscribed; });
+    return t;
+  }
   Count channels_most() const { return std::min(channels_max, channels_limit); }
 };
 

@@ -51,6 +51,7 @@ std::string built_in_names() {
 struct Report {
   std::int32_t code;
   std::uint32_t failed_backends;  // bit b: could not connect backend b
+  std::uint32_t oversubscribed;   // 1: more ranks than processors
   char text[GCCL_BACKEND_TEXT_BYTES];
 };
 
@@ -153,6 +154,7 @@ void Ports::Connecting::note(const char* backend, GCCL_Result r, const char* tex
 
 Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_spec& spec)
     : transports_(transports), spec_(spec), backends_(transports.instances().size()), ports_(new Ports) {
+  report_.oversubscribed = transports.oversubscribed;
   said_.resize(backends_ * GCCL_BACKEND_ADDRESS_BYTES);
   ports_->ports_.reserve(backends_);  // likewise
   for (std::size_t b = 0; b < backends_; ++b) {
@@ -198,6 +200,8 @@ void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
   assert(all.size() == spec_.size * sizeof(Report));
   std::vector<std::uint8_t>& route = ports_->route_;
   route.assign(spec_.size, kNoRoute);
+  for (Rank r = 0; r < spec_.size; ++r)
+    ports_->oversubscribed_ = ports_->oversubscribed_ || report_in(all, r).oversubscribed != 0;
   for (Rank r = 0; r < spec_.size && unreached_.ok(); ++r) {
     if (r == spec_.rank) continue;
     const Report theirs = report_in(all, r);
@@ -213,7 +217,7 @@ void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
                                : Status::error(text_of_no_route(transports_, spec_, r), GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
-  report_ = {.code = unreached_.code(), .failed_backends = 0, .text = {}};
+  report_ = {.code = unreached_.code(), .failed_backends = 0, .oversubscribed = 0, .text = {}};
   std::snprintf(report_.text, sizeof report_.text, "%s", unreached_.text().c_str());
   say_report();
 }

@@ -32,6 +32,9 @@ class OpenTransports {
   };
   const std::vector<Instance>& instances() const { return instances_; }
 
+  // More ranks than processors here, as far as this rank knows.
+  bool oversubscribed = false;
+
  private:
   OpenTransports() = default;
   GCCL_Backend_environment environment_{};
@@ -72,6 +75,8 @@ class Ports {
   // A transport of this machine's memory reaches all peers. Every rank comes to the same answer about a communicator:
   // such a transport serves all ranks of a node or none.
   bool in_memory() const { return in_memory_; }
+  // Some rank's machine has more ranks than processors. The same on every rank.
+  bool oversubscribed() const { return oversubscribed_; }
   bool waits_for_network() const {
     for (const Port& p : ports_)
       if (p.in_flight > 0 && !p.in_memory) return true;
@@ -112,7 +117,7 @@ class Ports {
   std::vector<Port> ports_;
   std::vector<std::uint8_t> route_;  // by peer: index into ports_
   std::unique_ptr<FastPath> fast_path_;
-  bool in_memory_ = false;
+  bool in_memory_ = false, oversubscribed_ = false;
   std::string_view cost_model_;
 };
 

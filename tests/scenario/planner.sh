@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # planner.sh GCCL SOURCE_FOLDER: a scenario's plans on a cluster with "backends" are those of real communicators there.
-# Rank 0 of real ranks says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
+# Rank 0 of real ranks, which plan as if each had a processor, says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
 # differed, the bench would find wrong elements or hang); nodes are names that ranks of one machine are given.
 set -euo pipefail
 gccl=$1 source=$2
@@ -53,7 +53,7 @@ real() {
   all=$(tr ' ' ',' <<<"$collectives $lengths")
   # shellcheck disable=SC2016  # the ranks' shells expand them
   "$gccl" launch -n "$1" -- sh -c 'GCCL_HOST=node$((GCCL_RANK / $1)); export GCCL_HOST; shift; exec "$@"' sh "$per_node" \
-    env GCCL_LOG=2 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes "$(longest "$1")" \
+    env GCCL_LOG=2 GCCL_OVERSUBSCRIBED=0 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes "$(longest "$1")" \
     --factor 8 --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1 || { cat "$folder/log" >&2; return 1; }
   sed -nE 's/ of ([0-9]+) elements? of 1 bytes? on / \1 on /; s/plan: ([a-z_]+) on /plan: \1 - on /
     s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks?, ([0-9]+) channels?, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \

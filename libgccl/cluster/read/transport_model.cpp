@@ -50,11 +50,12 @@ const Algorithm* read_algorithm(const Node& v, Collective kind) {
 Rank read_ranks(const Node& v) { return Rank(v.integer(1, std::int64_t(~Rank(0)))); }
 
 Tuning::Preference read_preference(const Node& v) {
-  v.allow({"collective", "algorithm", "ranks_max", "bytes_min", "incast_bytes_max", "source"});
+  v.allow({"collective", "algorithm", "ranks_max", "bytes_min", "incast_bytes_max", "oversubscribed", "source"});
   Tuning::Preference p{.algorithm = read_algorithm(v.at("algorithm"), read_collective(v.at("collective")))};
   if (const auto n = v.find("ranks_max")) p.ranks_max = read_ranks(*n);
   if (const auto n = v.find("bytes_min")) p.bytes_min = double(n->bytes());
   if (const auto n = v.find("incast_bytes_max")) p.incast_bytes_max = double(n->bytes());
+  if (const auto oversubscribed = v.find("oversubscribed")) p.oversubscribed = oversubscribed->boolean();
   return p;
 }
 
