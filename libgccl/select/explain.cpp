@@ -122,11 +122,11 @@ std::string decided_otherwise(const Explanation& e, const Call& call, const View
                        [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
   if (cheapest == e.candidates.end() || cheapest->plan.algorithm == e.plan.algorithm) return {};
   for (const Tuning::Incast& i : tuning.incast)
-    if (i.algorithm == cheapest->plan.algorithm && i.fallback == e.plan.algorithm)
+    if (i.algorithm == cheapest->plan.algorithm && (!i.fallback || i.fallback == e.plan.algorithm))
       return fmt::format(
           "predicted fastest is {}, but the transport loses messages where more than {:.12g} bytes are sent to one "
           "rank at once: {} takes its place",
-          i.algorithm->name, std::max(0.0, i.bytes_max), i.fallback->name);
+          i.algorithm->name, std::max(0.0, i.bytes_max), chosen);
   return {};
 }
 

@@ -42,8 +42,8 @@ double incast_bytes(const Call& call, Rank ranks, double bytes) {
 const Algorithm* without_incast(const Algorithm* best, const Call& call, const View& view, double bytes,
                                 const Tuning& tuning, const Rule* rule) {
   for (const Tuning::Incast& i : tuning.incast)
-    if (same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max && may(rule, *i.fallback) &&
-        i.fallback->can(call, view))
+    if (i.fallback && same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max &&
+        may(rule, *i.fallback) && i.fallback->can(call, view))
       return i.fallback;
   return best;
 }
@@ -200,6 +200,7 @@ struct Planning {
     return p;
   }
   bool compared(const Algorithm& a, const Rule* rule) const;
+  bool floods(const Algorithm& a) const;  // what any other is better than
   bool serves(const Algorithm& a, std::size_t protocol) const {
     return models.size() == 1 || protocol_serves(models[protocol], a, call, view);
   }
@@ -229,6 +230,12 @@ struct LowestTwo {
   }
 };
 
+bool Planning::floods(const Algorithm& a) const {
+  return std::ranges::any_of(tuning.incast, [&](const Tuning::Incast& i) {
+    return !i.fallback && same(i.algorithm, a) && incast_bytes(call, view.all.size, bytes()) > i.bytes_max;
+  });
+}
+
 bool Planning::compared(const Algorithm& a, const Rule* rule) const {
   if (a.kind != call.kind || (rule ? !rule->offers(a) : a.variant) || !a.cost || !can(a)) return false;
   const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
@@ -238,10 +245,12 @@ bool Planning::compared(const Algorithm& a, const Rule* rule) const {
 Plan Planning::cheapest(const Rule* rule) const {
   // Nothing that takes longer than the two lowest of these, whatever the slicing, is looked at more closely: a chosen
   // slicing takes no longer than any that was looked at, and what is not chosen for few chunks no 1 % longer.
+  const bool others = std::ranges::any_of(table, [&](const Algorithm& a) { return compared(a, rule) && !floods(a); });
+  const auto enters = [&](const Algorithm& a) { return compared(a, rule) && !(others && floods(a)); };
   LowestTwo reached;
   if (tuning.search && !detours)
     for (const Algorithm& a : table)
-      if (compared(a, rule))
+      if (enters(a))
         for (std::size_t p = 0; p < models.size(); ++p)
           if (serves(a, p) && a.cost(call, view, models[p]) < reached.second_ns)
             reached.add(a, predicted(a, call, view, models[p], {}, tuning));
@@ -249,7 +258,7 @@ Plan Planning::cheapest(const Rule* rule) const {
   const Algorithm* second = nullptr;
   Cost second_ns = NAN;
   for (const Algorithm& a : table) {
-    if (!compared(a, rule)) continue;
+    if (!enters(a)) continue;
     Plan found = plan_below(reached.second_ns * kSurely, a);
     if (!found.algorithm) continue;
     found.predicted_ns += added(found);

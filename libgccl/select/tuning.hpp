@@ -29,7 +29,7 @@ struct Tuning {
     }
   };
   // All other ranks send to one at the same time: beyond so many bytes the network drops some of them, which no closed
-  // form sees. Then the fallback is used.
+  // form sees. Then the fallback is used, or where that is null the cheapest of the others.
   struct Incast {
     const Algorithm* algorithm = nullptr;
     const Algorithm* fallback = nullptr;

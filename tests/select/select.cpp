@@ -1,5 +1,6 @@
 // The planner: overrides, preferences of a transport, and the lowest prediction among the rows that fit.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
@@ -133,6 +134,22 @@ TEST_CASE("more than a switch keeps goes round instead") {
                     .bytes_max = 1 << 20}};
   CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
   CHECK(planned((1 << 20) + 1, 6, tuning).algorithm->name == "binomial_tree");
+
+  // Without a fallback: the cheapest of the others, or nothing else where there is none.
+  tuning.incast[0].fallback = nullptr;
+  CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
+  const Plan other = planned((1 << 20) + 1, 6, tuning);
+  CHECK(other.algorithm->name != best);
+  for (const Algorithm& a : algorithms()) {
+    Overrides only;
+    if (a.kind != Collective::allreduce || a.variant || a.in_switch || a.name == best) continue;
+    REQUIRE(Overrides::parse(fmt::format("allreduce={}", a.name), &only).ok());
+    CHECK(other.predicted_ns <= planned((1 << 20) + 1, 6, tuning, only).predicted_ns);
+  }
+  tuning.incast.clear();
+  for (const Algorithm& a : algorithms())
+    tuning.incast.push_back({.algorithm = &a, .fallback = nullptr, .bytes_max = -1});
+  CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
 }
 
 TEST_CASE("no plan has more channels than what carries it out, by all authorities") {

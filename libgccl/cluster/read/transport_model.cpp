@@ -62,9 +62,8 @@ Tuning::Preference read_preference(const Node& v) {
 Tuning::Incast read_incast(const Node& v) {
   v.allow({"collective", "algorithm", "fallback", "bytes_max", "source"});
   const Collective kind = read_collective(v.at("collective"));
-  Tuning::Incast i{.algorithm = read_algorithm(v.at("algorithm"), kind),
-                   .fallback = read_algorithm(v.at("fallback"), kind),
-                   .bytes_max = -1};
+  Tuning::Incast i{.algorithm = read_algorithm(v.at("algorithm"), kind), .fallback = nullptr, .bytes_max = -1};
+  if (const auto f = v.find("fallback")) i.fallback = read_algorithm(*f, kind);
   if (const auto n = v.find("bytes_max")) i.bytes_max = double(n->bytes());
   return i;
 }
