@@ -89,6 +89,9 @@ class Search {
     std::array<unsigned, kFamilies> simulated{};
     Families has{};
     Json estimated = Json::array();
+    if (o_.confirmed > 0)
+      for (const Json* beside : {&below, &above})
+        if (const Plan p = plan_from(beside->at("tried")[0]); serves(p)) try_plan(p, false);
     for (const Tried& t : all) {
       const Families f = families(t.plan);
       bool first = false, promising = false;

@@ -22,6 +22,10 @@ using Json = nlohmann::json;
 
 // Where sizes are closer than this no cross-over is looked for between them: by a search among all, and among few.
 constexpr double kClose = 1.3, kCloseFew = 1.15;
+// A cliff: what is fastest at one size takes so much longer than the fastest at the next. So often the way between them
+// is halved, and no further than that.
+constexpr double kCliff = 1.05, kCliffClose = 1.02;
+constexpr unsigned kCliffBisections = 4;
 // Sizes between those of the grid: of those that are simulated each is at most so many times the one before, of all so
 // many times.
 constexpr double kConfirmed = 2, kEstimated = 1.5;
@@ -67,6 +71,7 @@ class Sweep {
       if (search_.confirmed > 0) {
         play(between(kConfirmed));
         play(crossings(kCloseFew, {"algorithm", "protocol", "chunks", "channels"}, false));
+        for (unsigned i = 0; i < kCliffBisections; ++i) play(cliffs());
       }
     } catch (const Interrupted&) {
       complete = false;
@@ -210,18 +215,44 @@ class Sweep {
     return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
-  // The middles of neighbours that are so many times apart or more, and whose winners differ in one of these.
-  std::vector<SweepPlace> crossings(double apart, std::initializer_list<const char*> in, bool bisection) const {
+  static bool alike(const Json& a, const Json& b, std::initializer_list<const char*> in) {
+    return std::ranges::all_of(in, [&](const char* key) { return a[key] == b[key]; });
+  }
+
+  // The middles of neighbours that are so many times apart or more, where differ(below, above).
+  template <class F>
+  std::vector<SweepPlace> middles(double apart, bool bisection, F differ) const {
     std::vector<SweepPlace> all;
     neighbours([&](const SweepPlace& low, const SweepPlace& high, const Json& below, const Json& above) {
-      const Json &a = below["tried"][0], &b = above["tried"][0];
-      if (double(high.bytes) < apart * double(low.bytes)) return;
-      if (std::ranges::all_of(in, [&](const char* key) { return a[key] == b[key]; })) return;
+      if (double(high.bytes) < apart * double(low.bytes) || !differ(below, above)) return;
       const Count middle = whole(q_, low.kind, low.ranks, Count(std::sqrt(double(low.bytes) * double(high.bytes))));
       const SweepPlace p{low.kind, low.ranks, middle, bisection, bisection ? 0 : low.bytes, bisection ? 0 : high.bytes};
       if (middle > low.bytes && middle < high.bytes && !failed_keys_.contains(p.key())) all.push_back(p);
     });
     return all;
+  }
+
+  // Those whose winners differ in one of these.
+  std::vector<SweepPlace> crossings(double apart, std::initializer_list<const char*> in, bool bisection) const {
+    return middles(apart, bisection, [&](const Json& below, const Json& above) {
+      return !alike(below["tried"][0], above["tried"][0], in);
+    });
+  }
+
+  // Those between which one winner takes the other's place at once, as where messages get too long to be sent eagerly:
+  // a border in the middle would leave it up to a fifth of the way off.
+  std::vector<SweepPlace> cliffs() const {
+    // How much longer the winner at one size takes at another; without limit where another algorithm or protocol was
+    // left out there.
+    const auto behind = [](const Json& winner, const Json& at) {
+      for (const Json& t : at["tried"])
+        if (alike(t, winner, {"algorithm", "protocol", "chunks", "channels"}))
+          return t["time_us"].get<double>() / at["tried"][0]["time_us"].get<double>();
+      return alike(winner, at["tried"][0], {"algorithm", "protocol"}) ? 1 : HUGE_VAL;
+    };
+    return middles(kCliffClose, false, [&](const Json& below, const Json& above) {
+      return std::max(behind(below["tried"][0], above), behind(above["tried"][0], below)) > kCliff;
+    });
   }
 
   // Sizes between neighbours, for which files and tables say something, too.
