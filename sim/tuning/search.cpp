@@ -298,9 +298,7 @@ class Search {
                      [&](std::size_t a, std::size_t b) { return tried_[a].time_us < tried_[b].time_us; });
     std::vector<Tried> starts;
     for (const std::size_t i : order) {
-      const auto alike = [&](const Tried& t) {
-        return t.plan.algorithm == tried_[i].plan.algorithm && t.plan.protocol == tried_[i].plan.protocol;
-      };
+      const auto alike = [&](const Tried& t) { return t.plan.algorithm == tried_[i].plan.algorithm; };
       if (starts.size() < most && std::ranges::none_of(starts, alike)) starts.push_back(tried_[i]);
     }
     for (Tried now : starts) {
