@@ -37,8 +37,8 @@ struct SearchOptions {
   double steps_max = 4e5;
   // Nor is simulated what is predicted to take more than so many times the best prediction.
   double margin = 2;
-  // From how many of the fastest algorithms on chunks and channels are doubled and halved, as long as that helps; sweeps
-  // say it of places between anew.
+  // From how many of the fastest algorithms on chunks and channels are doubled and halved, as long as that helps;
+  // sweeps say it of places between anew.
   unsigned refined = 2;
   // Between two sizes so many of those estimated to be the fastest are simulated; 0: none, and the estimate decides.
   unsigned confirmed = 3;

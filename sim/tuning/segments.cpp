@@ -1,7 +1,9 @@
 #include "sim/tuning/segments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <tuple>
 
 namespace gccl::sim {
@@ -34,6 +36,38 @@ Json said(const Json* tried, std::optional<Library> library) {
   return all;
 }
 
+// Plans that take no longer than this times the fastest are as good.
+constexpr double kAsGood = 1.02;
+
+// How much longer than the fastest the plan takes at another size; without limit where it was not simulated.
+double behind(const Json& plan, const Json& cell, std::optional<Library> library) {
+  const Json* const best = cell.contains("tried") ? fastest(cell, library) : nullptr;
+  if (!best) return HUGE_VAL;
+  for (const Json& t : cell.at("tried"))
+    if (std::ranges::all_of(std::array{"algorithm", "protocol", "chunks", "channels"},
+                            [&](const char* key) { return t.at(key) == plan.at(key); }))
+      return t.at("time_us").get<double>() / best->at("time_us").get<double>();
+  return HUGE_VAL;
+}
+
+// Of plans as good as the fastest the one that does best at the sizes beside: some are fast at a size by luck, and far
+// behind at the next. At sizes of the sweep itself, which somebody has asked for, the fastest.
+const Json* steadiest(const Json& cell, std::initializer_list<const Json*> beside, std::optional<Library> library) {
+  const Json* best = fastest(cell, library);
+  if (!best || !cell.contains("tried") || cell.contains("bisection")) return best;
+  const double most_us = kAsGood * best->at("time_us").get<double>();
+  double least = HUGE_VAL;
+  for (const Json& t : cell.at("tried")) {
+    if (t.at("time_us").get<double>() > most_us) break;  // they are sorted
+    if (library && !find_counterpart(cell, t, *library)) continue;
+    double worst = 1;
+    for (const Json* other : beside)
+      if (other) worst = std::max(worst, behind(t, *other, library));
+    if (worst < least) least = worst, best = &t;
+  }
+  return best;
+}
+
 }  // namespace
 
 const Json* fastest(const Json& cell, std::optional<Library> library) {
@@ -62,10 +96,12 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
                  .segments = {}};
     for (auto at = by_size.begin(); at != by_size.end(); ++at) {
       const auto next = std::next(at);
+      const Json* const below = at == by_size.begin() ? nullptr : std::prev(at)->second;
+      const Json* const above = next == by_size.end() ? nullptr : next->second;
       Segment s{.from = t.segments.empty() ? 0 : t.segments.back().to,
                 .to = next == by_size.end() ? at->first + 1
                                             : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
-                .tried = fastest(*at->second, library),
+                .tried = steadiest(*at->second, {below, above}, library),
                 .cell = at->second};
       if (next != by_size.end()) s.to = std::clamp(s.to, at->first + 1, next->first);
       if (!t.segments.empty() && said(t.segments.back().tried, library) == said(s.tried, library))

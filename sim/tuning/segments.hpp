@@ -25,9 +25,10 @@ struct TunedCalls {
   std::vector<Segment> segments;  // side by side, from 0 to the largest size simulated
 };
 
-// Of sizes that were simulated the fastest found, and of those between them what is estimated to be the fastest.
-// Between two sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike
-// are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does.
+// Of sizes of the sweep the fastest found; of those between them that were simulated, of what is within 2 % of the
+// fastest, what is nearest to it at the sizes beside; of the others what is estimated to be the fastest. Between two
+// sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike are one
+// segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does.
 std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
 
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the

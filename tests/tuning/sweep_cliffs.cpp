@@ -60,3 +60,25 @@ TEST_CASE(
   CHECK(slope + 2 <= one);
   CHECK(slope + 2 <= other);
 }
+
+TEST_CASE("between sizes of the sweep a table takes of plans within 2 % of the fastest what does well beside") {
+  using Json = nlohmann::json;
+  const auto plan = [](const char* algorithm, double us) {
+    return Json{{"algorithm", algorithm}, {"protocol", nullptr}, {"chunks", 1},
+                {"channels", 1},          {"predicted_us", us},  {"time_us", us}};
+  };
+  const auto cell = [](Count bytes, Json tried) {
+    return Json{{"collective", "allreduce"}, {"ranks", 8}, {"nodes", 8}, {"bytes", bytes}, {"tried", std::move(tried)}};
+  };
+  const auto chosen = [&](double lucky_us) {
+    Json low = cell(1000, {plan("ring", 100), plan("swing", 150)}),
+         high = cell(4000, {plan("ring", 400), plan("swing", 440)});
+    Json place = cell(2000, {plan("swing", lucky_us), plan("ring", 200)});
+    low["bisection"] = high["bisection"] = false;
+    const Json document = {{"cells", {low, high}}, {"between", {place}}};
+    const auto all = tuned_calls(document, std::nullopt);
+    return all[0].segments.size() == 1 ? std::string("ring") : "swing";
+  };
+  CHECK(chosen(197) == "ring");
+  CHECK(chosen(190) == "swing");
+}
