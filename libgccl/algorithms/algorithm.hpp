@@ -25,6 +25,8 @@ struct Algorithm {
   // Elements of scratch that one lane needs for one share; null means none. Lanes never share it, so they never meet
   // there, and transports can reserve it.
   Count (*scratch)(const Call&, const View&, Share) = nullptr;
+  // A lane's scratch is what other ranks read, so it should be memory that they have mapped.
+  bool stages = false;
   // False where the algorithm cannot serve the call, or has so many messages on so many ranks that it never should
   // (few_ranks.hpp); speed alone is for `cost`. Null means always true.
   bool (*fits)(const Call&, const View&) = nullptr;

@@ -120,7 +120,10 @@ void Operations::begin(Operation* op) {
   if (!op->plan || op->plan->epoch != team_.plans->epoch()) op->plan = plan_of(w);
   if (!op->internal()) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
-  scratch_.reserve(op->plan->scratch, w.elements.bytes, team_.ports->in_memory());
+  std::byte* const staging = op->plan->program || !op->plan->algorithm->stages || op->plan->slicing.lanes > 1
+                                 ? nullptr
+                                 : team_.ports->staging(op->plan->scratch[0] * w.elements.bytes);
+  if (!staging) scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
     w.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);
     op->replaying = true;
@@ -128,7 +131,7 @@ void Operations::begin(Operation* op) {
     return;
   }
   std::vector<std::byte*> scratch;
-  for (Count lane = 0; lane < kLanesMax; ++lane) scratch.push_back(scratch_.lane(lane));
+  for (Count lane = 0; lane < kLanesMax; ++lane) scratch.push_back(staging ? staging : scratch_.lane(lane));
   op->flow.emplace(*team_.ports,
                    Flow::Work{.signature = w.what.signature(),
                               .memory = w.memory,

@@ -70,7 +70,7 @@ Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPla
   of.recorder.number(work);
   of.team.flight.carried_out(work.what.sequence, plan->algorithm->name.data());
   const std::int64_t from_ns = metrics.times(work.what) ? now_ns() : 0;
-  scratch.reserve(plan->scratch, work.elements.bytes, of.team.ports->in_memory());
+  scratch.reserve(plan->scratch, work.elements.bytes);
   work.memory.base[std::size_t(Buffer::scratch)] = scratch.lane(0);
   Replay replay;
   replay.begin(*plan->program, work.memory, work.elements, work.what.signature());

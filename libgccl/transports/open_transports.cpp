@@ -26,6 +26,7 @@ const Transport kTransports[] = {
      .cost_model = "shm",
      .in_memory = true,
      .moved_bytes = shm_moved_bytes,
+     .staging = shm_staging,
      .fast_path = shm_fast_path},
     {.backend = tcp_backend(),
      .cost_model = "tcp",

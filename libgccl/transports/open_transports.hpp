@@ -77,6 +77,12 @@ class Ports {
   bool in_memory() const { return in_memory_; }
   // Some rank's machine has more ranks than processors. The same on every rank.
   bool oversubscribed() const { return oversubscribed_; }
+  // So much memory that all peers have mapped, the same at each call; null where there is not as much.
+  std::byte* staging(std::size_t bytes) const {
+    for (const Port& p : ports_)
+      if (in_memory_ && p.in_memory && p.staging && p.state) return p.staging(p.state, bytes);
+    return nullptr;
+  }
   bool waits_for_network() const {
     for (const Port& p : ports_)
       if (p.in_flight > 0 && !p.in_memory) return true;

@@ -28,6 +28,9 @@ struct Transport {
   // Called before close_port where the peers do not close theirs at the same time: it waits for no word of theirs.
   // Null: it never does.
   void (*close_alone)(void* port) = nullptr;
+  // So much memory of an open port that all its peers have mapped, the same at each call; null where it has not as
+  // much. Null: it has none.
+  std::byte* (*staging)(void* port, std::size_t bytes) = nullptr;
   // Makes the fast path of an open port that reaches all peers of its communicator, or of no port where the
   // communicator has one rank. May be null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;

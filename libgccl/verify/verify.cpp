@@ -63,11 +63,8 @@ const std::vector<SharesAndLanes>& slicings(const Algorithm& a) {
   return a.trail || a.staggered ? kLongSlicings : kSlicings;
 }
 // 16 is what the runtime plans with, 8 the simulator's default.
-const std::vector<Mode> kModes = {{1, Delivery::buffered},
-                                  {1, Delivery::buffered, true},
-                                  {16, Delivery::buffered},
-                                  {2, Delivery::fetched},
-                                  {8, Delivery::rendezvous}};
+const std::vector<Mode> kModes = {{1, Delivery::buffered},   {1, Delivery::buffered, true}, {16, Delivery::buffered},
+                                  {2, Delivery::rendezvous}, {2, Delivery::fetched},        {8, Delivery::rendezvous}};
 
 template <class T>
 std::vector<T> distinct(std::vector<T> v) {

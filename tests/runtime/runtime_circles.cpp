@@ -103,6 +103,25 @@ TEST_CASE("a receive against a collective") {
 }
 
 // The others are in what GCCL_CHECK gathers before the call.
+TEST_CASE("a receive from a root that waits until its earlier broadcasts are read") {
+  constexpr int kCaller = 3;
+  for (const std::size_t bytes : {32, 1024, 20000})
+    for (const int size : {4, 7})
+      check({.size = size, .backends = "shm"}, [bytes](int rank) {
+        const GCCL_Comm world = begin();
+        std::vector<char> x(bytes);
+        const auto began = Clock::now();
+        GCCL_Result result = GCCL_SUCCESS;
+        for (int i = 0; result == GCCL_SUCCESS && seconds_since(began) < kSoon; ++i)
+          result = rank == kCaller && i == 100 ? GCCL_Recv(x.data(), 1, GCCL_UINT8, 0, world)
+                                               : GCCL_Broadcast(x.data(), bytes, GCCL_UINT8, 0, world);
+        expect(result, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+        if (rank == 0 || rank == kCaller) expect_text("wait for each other", "the circle");
+        GCCL_Finalize();
+        RANK_CHECK(seconds_since(began) < kSoon);
+      });
+}
+
 TEST_CASE("a receive against a collective that is compared first") {
   for (const Job& some : transports(3))
     check({.size = 3, .backends = some.backends, .nodes = some.nodes, .environment = {{"GCCL_CHECK", "1"}}},

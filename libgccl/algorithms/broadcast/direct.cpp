@@ -31,7 +31,9 @@ Cost direct_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
 
 // Two places, for chunks in turns.
 Count longest_chunk(const Call& c, Share mine) { return (c.count + mine.of - 1) / mine.of; }
-Count staging(const Call& c, const View&, Share mine) { return std::min<Count>(mine.of, 2) * longest_chunk(c, mine); }
+Count staging(const Call& c, const View& v, Share mine) {
+  return v.all.rank == c.root ? std::min<Count>(mine.of, 2) * longest_chunk(c, mine) : 0;
+}
 
 Schedule staged_broadcast(Call c, View v, Share mine) {
   const Rank n = v.all.size;
@@ -71,6 +73,7 @@ constexpr Algorithm broadcast_direct_staged = {
     .bytes = "(n-1) V",
     .make = staged_broadcast,
     .scratch = staging,
+    .stages = true,
     .cost = staged_broadcast_cost,
     .variant = true,
 };

@@ -108,6 +108,9 @@ struct alignas(2 * kLine) Control {
 struct alignas(4096) CommonChunks {
   std::byte chunks[kCommons][kChunkBytes];
 };
+struct alignas(4096) Staging {
+  std::byte data[1 << 20];
+};
 
 // A field of a peer's cell, read once: whatever writes there at random may change it between two looks, so what has
 // been checked is what is used.
@@ -162,6 +165,11 @@ class Writer {
     if (read_ >= count) return true;
     read_ = control_->read.load(std::memory_order_acquire);
     return read_ >= count;
+  }
+  // The same of the count and of the cells, noting nothing.
+  bool has_read(std::uint64_t count) const { return control_->read.load(std::memory_order_acquire) >= count; }
+  bool full() const {
+    return reserved_ != kReservedNothing && !has_read(written_ + 1 - std::min<std::uint64_t>(written_ + 1, kCells));
   }
   // For tests: as though so many times 32 short messages more had been written and read.
   void skip(std::uint64_t rounds) { written_ += rounds * kCells, read_ += rounds * kCells; }

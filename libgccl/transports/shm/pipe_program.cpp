@@ -1,8 +1,10 @@
 #include "libgccl/transports/shm/pipe_program.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "libgccl/schedule/replay_order.hpp"
 
@@ -68,7 +70,9 @@ void PipeProgram::join_sends() {
     next = i + 1;
     if (s.op != Op::send || s.bytes < kCommonBytes) continue;
     const auto is_same = [&](const Step& x) {
-      return x.op == Op::send && x.from_buffer == s.from_buffer && x.from == s.from && x.bytes == s.bytes;
+      return x.op == Op::send && x.from_buffer == s.from_buffer && x.from == s.from && x.bytes == s.bytes &&
+             std::none_of(std::as_const(steps_).data() + i, &x,
+                          [&](const Step& before) { return before.peer == x.peer; });
     };
     while (next < steps_.size() && is_same(steps_[next])) ++next;
     s.same = std::uint32_t(next - i);
@@ -149,14 +153,13 @@ PipeProgram::Outcome PipeProgram::advance(Replay& replay, Backoff* backoff) cons
 
 PipeProgram::Awaited PipeProgram::awaited(const Replay& replay) const {
   const Step& s = steps_[replay.next];
-  return {.peer = s.peer, .bytes = s.bytes, .steps = steps_.size()};
+  return {.peer = s.same > 1 ? port_->awaited(ends_of(s))->peer : s.peer, .bytes = s.bytes, .steps = steps_.size()};
 }
 
 bool PipeProgram::healthy(const Replay& replay, GCCL_Fault* fault) const {
   if (!port_) return true;
   const Step& s = steps_[replay.next];
-  std::vector<End*> waiting = s.same > 1 ? port_->readers_of_next_common() : std::vector<End*>();
-  waiting.insert(waiting.end(), ends_of(s).begin(), ends_of(s).end());
+  End* const waiting[] = {s.same > 1 ? port_->awaited(ends_of(s)) : s.end};
   if (port_->healthy(waiting)) return true;
   *fault = port_->fault();
   return false;

@@ -122,6 +122,11 @@ int Segment::reserve_common(std::uint32_t i) {
   return reserve(file_->descriptor(), off_t(offset_ + common_at(pipes_) + i * kChunkBytes), off_t(kChunkBytes));
 }
 
+int Segment::reserve_staging(std::size_t bytes) {
+  assert(owner_ && bytes <= sizeof(Staging));
+  return reserve(file_->descriptor(), off_t(offset_ + staging_at(pipes_)), off_t(bytes));
+}
+
 Segment::~Segment() {
   if (owner_) {
     std::lock_guard lock(own_segments_mutex);

@@ -23,6 +23,7 @@ struct Header {
   std::atomic<std::uint32_t> users;        // processes that have it mapped; the last one gives its memory back
   std::atomic<std::uint32_t> closed;       // the owner will write no more
   std::atomic<std::uint32_t> fault_state;  // 0 none, 1 being written, 2 there
+  std::atomic<std::uint32_t> staging;      // so many bytes of it may be touched
   GCCL_Fault fault;
 };
 
@@ -53,6 +54,9 @@ class Segment {
   // Owner: makes sure that so much of the pipe, or that common chunk, can be written to; 0, or the error's number.
   int reserve_pipe(std::uint32_t i, Reserved how_much);
   int reserve_common(std::uint32_t i);
+  // What the owner puts there for all its peers to read.
+  std::byte* staging() { return reinterpret_cast<Staging*>(base_ + staging_at(pipes_))->data; }
+  int reserve_staging(std::size_t bytes);  // owner; 0, or the error's number
 
   // Whether anybody uses the segment at this place of the file.
   static bool used(int file, std::uint64_t offset);
@@ -61,7 +65,8 @@ class Segment {
   static constexpr std::size_t kHeaderBytes = 4096;
   static std::size_t pipes_at(std::uint32_t pipes);
   static std::size_t common_at(std::uint32_t pipes) { return pipes_at(pipes) + pipes * sizeof(Pipe); }
-  static std::size_t bytes_of(std::uint32_t pipes) { return common_at(pipes) + sizeof(CommonChunks); }
+  static std::size_t staging_at(std::uint32_t pipes) { return common_at(pipes) + sizeof(CommonChunks); }
+  static std::size_t bytes_of(std::uint32_t pipes) { return staging_at(pipes) + sizeof(Staging); }
   Segment() = default;
   Status map();
 

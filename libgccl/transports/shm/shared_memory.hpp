@@ -17,9 +17,11 @@
 
 namespace gccl::shm {
 
+inline constexpr std::uint64_t kStaging = ~std::uint64_t(0);
+
 // Where other processes find a piece of memory.
 struct SharedPlace {
-  std::uint64_t number;  // of the allocation in its process, from 1; 0: it is in none
+  std::uint64_t number;  // of the allocation in its process, from 1; 0: it is in none; kStaging: its segment's staging
   std::uint64_t offset;
   std::uint64_t freed;  // how many allocations the owner has freed so far
   std::int32_t file;    // the owner's descriptor

@@ -78,4 +78,6 @@ const GCCL_Backend* shm_backend() { return &kBackend; }
 
 std::uint64_t shm_moved_bytes(const void* port) { return static_cast<const shm::Port*>(port)->moved_bytes(); }
 
+std::byte* shm_staging(void* port, std::size_t bytes) { return static_cast<shm::Port*>(port)->staging(bytes); }
+
 }  // namespace gccl

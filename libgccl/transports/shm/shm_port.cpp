@@ -119,6 +119,24 @@ Port::~Port() {
   if (segment_ && ::getpid() == pid_) segment_->header().closed.store(1, std::memory_order_release);
 }
 
+std::byte* Port::staging(std::size_t bytes) {
+  if (bytes == 0 || bytes > sizeof(Staging) || !segment_) return nullptr;
+  if (bytes > staged_) {
+    if (segment_->reserve_staging(bytes) != 0) return nullptr;
+    staged_ = bytes;
+    segment_->header().staging.store(std::uint32_t(bytes), std::memory_order_release);
+  }
+  return segment_->staging();
+}
+
+End* Port::awaited(std::span<End* const> ends) const {
+  for (const auto& [e, cells] : commons_[next_common_].readers)
+    if (!e->writer.has_read(cells)) return e;
+  for (End* const e : ends)
+    if (e->writer.full()) return e;
+  return ends[0];
+}
+
 void Port::fail(int result, Rank peer, const std::string& text) {
   assert(is_error(result) && peer < size_);
   if (failed_) return;

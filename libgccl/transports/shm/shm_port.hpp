@@ -108,13 +108,15 @@ class Port {
   }
   // The same message on several ends, written once. At most kChunkBytes, and more than a cell holds.
   Put put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes);
-  // Which must read before that can be done again.
-  std::vector<End*> readers_of_next_common() const;
   // After Put::no_memory on this end, and where the next cell on it is none that a Writer can have written: what is
   // wrong.
   std::string text_of_no_memory(const End& e) const;
   void fail_for_memory(const End& e) noexcept;
   std::string text_of_damage(End& e) const;
+  // So much memory that all peers have mapped, the same at each call; null where there is not as much.
+  std::byte* staging(std::size_t bytes);
+  // Of ends on which the same message is to be written once, one that this waits for. Any thread, but no writer beside.
+  End* awaited(std::span<End* const> ends) const;
   Rank rank() const { return rank_; }
   std::uint64_t moved_bytes() const { return moved_bytes_; }  // of long messages
 
@@ -160,6 +162,7 @@ class Port {
   std::vector<End*> active_;           // those with transfers
   std::array<Common, kCommons> commons_;
   std::uint32_t next_common_ = 0;
+  std::size_t staged_ = 0;  // bytes of the segment's staging that are reserved
   Instance* instance_ = nullptr;
   std::shared_ptr<RankFile> file_;    // mine
   std::shared_ptr<Segment> segment_;  // in it: where I write

@@ -155,15 +155,15 @@ Port::Put Port::put_common(std::span<End* const> ends, std::uint64_t signature, 
   return Put::done;
 }
 
-std::vector<End*> Port::readers_of_next_common() const {
-  std::vector<End*> readers;
-  for (const auto& [e, cells] : commons_[next_common_].readers) readers.push_back(e);
-  return readers;
-}
-
 // Whether the peer is to read the message where it is.
 bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared) {
-  if (t.bytes < kZeroCopyBytes || !e.writer.peer_can_fetch()) return false;
+  if (t.bytes < kZeroCopyBytes) return false;
+  if (const auto offset = std::uintptr_t(t.data) - std::uintptr_t(segment_->staging());
+      offset < staged_ && t.bytes <= staged_ - offset) {
+    *shared = {.number = kStaging, .offset = offset, .freed = 0, .file = -1, .inode = 0};
+    return true;
+  }
+  if (!e.writer.peer_can_fetch()) return false;
   if ((t.hints & GCCL_HINT_FRESH) && t.bytes < kFreshBytes) return false;
   *shared = shared_place(t.data, t.bytes);
   return !(t.hints & GCCL_HINT_ONE_WAY) || t.bytes <= kCachedBytes || shared->number != 0;
@@ -238,7 +238,8 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
         return true;
       }
     }
-    if (kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
+    if (kind == CellKind::address && t->bytes > kInlineBytes &&
+        (neighbour(e).can_fetch || read_once(c->far.shared.number) == kStaging)) {
       for (const std::uint64_t turn = t->backend[kMoved] + kTurnBytes; t->backend[kMoved] < t->bytes;)
         if (t->backend[kMoved] >= turn || !fetch(e, t, *c)) return false;
       e.reader.pop_address();
@@ -261,6 +262,9 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   if (const std::byte* const message = address_here(n, c, t->bytes)) {
     read_mapped(t, message + before, bytes);
     if (!readable(n)) return false;
+  } else if (read_once(c.far.shared.number) == kStaging) {
+    fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e));
+    return false;
   } else if (!read_by_system(e, t, read_once(c.far.place) + before, bytes)) {
     return false;
   }
@@ -279,8 +283,14 @@ bool Port::readable(Neighbour& n) {
 
 // Where a message in its sender's memory is in this process's; null where only the system can read it.
 const std::byte* Port::address_here(Neighbour& n, const Cell& c, std::uint64_t message_bytes) {
-  if (n.file->mine()) return reinterpret_cast<const std::byte*>(read_once(c.far.place));
   const SharedPlace place = c.far.shared;  // a copy: the peer may change it
+  if (place.number == kStaging) {
+    const std::uint64_t there =
+        std::min<std::uint64_t>(n.segment->header().staging.load(std::memory_order_acquire), sizeof(Staging));
+    const bool inside = place.offset <= there && message_bytes <= there - place.offset;
+    return inside ? n.segment->staging() + place.offset : nullptr;
+  }
+  if (n.file->mine()) return reinterpret_cast<const std::byte*>(read_once(c.far.place));
   return n.mapped.at(n.pid, n.file->name(), place, message_bytes);
 }
 
