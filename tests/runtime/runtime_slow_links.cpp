@@ -76,8 +76,12 @@ class CheckedSums {
                      sums_ = std::vector<float>(kShifted);
 };
 
-Job tcp_job(int size, const std::string& slow = "4", const std::string& avoid = "1") {
-  return {.size = size, .backends = "tcp", .environment = {{"GCCL_LINK_SLOW", slow}, {"GCCL_LINK_AVOID", avoid}}};
+// A ring of all ranks has each of them send to the next.
+Job tcp_job(int size, const std::string& slow = "4", const std::string& avoid = "1",
+            const std::string& among = "allreduce:ring") {
+  return {.size = size,
+          .backends = "tcp",
+          .environment = {{"GCCL_LINK_SLOW", slow}, {"GCCL_LINK_AVOID", avoid}, {"GCCL_ALGO", among}}};
 }
 
 // What an all-reduce of some 8 MiB is carried out by: one of a length that had no plan yet. Collective.
@@ -147,7 +151,7 @@ TEST_CASE("rings are turned so that two ranks with a slow link are not side by s
 
 TEST_CASE(
     "three ranks, all of them side by side in a ring, take another algorithm where that is predicted to be faster") {
-  check(tcp_job(3), [](int) {
+  check(tcp_job(3, "4", "1", "allreduce:ring,binomial_tree"), [](int) {
     GCCL_Comm world = begin();
     if (!world) return;
     CheckedSums calls(world);
