@@ -98,7 +98,7 @@ std::string as_text(const Json& all) {
     if (e.contains("steps"))
       about = fmt::format("steps {}, bytes {}{}", e["steps"].get_ref<const std::string&>(),
                           e["bytes"].get_ref<const std::string&>(),
-                          e["variant"] ? "; named only, not part of \"all\"" : "");
+                          e["variant"] ? "; by name or by a rule, not part of \"all\"" : "");
     else if (about.size() > 110)
       about = about.substr(0, about.rfind(' ', 107)) + " ...";
     std::string line = fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", name_of(e), width, about);

@@ -33,7 +33,8 @@ struct Algorithm {
   std::string_view limit{};  // what `fits` asks for, as the end of a sentence: "it is for at most 32 ranks"
   // Closed form for a call in one chunk, nanoseconds, without contention between lanes or jobs.
   Cost (*cost)(const Call&, const View&, const CostModel&) = nullptr;
-  // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
+  // One that "all" and closed forms leave out, and that a user or a transport's rule may still name, such as
+  // hierarchical(pairwise,swing).
   bool variant = false;
   // Its channels have orders of their own (channel.hpp), and `cost` takes view.channels of them at once, each of which
   // carries the call.
