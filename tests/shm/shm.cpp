@@ -239,6 +239,36 @@ TEST_CASE("what goes to several peers is written once, and not written over befo
   }
 }
 
+TEST_CASE("what is staged is read in the sender's segment, with no right to read its memory, and not beyond its end") {
+  constexpr std::size_t bytes = 100000;
+  ::setenv("GCCL_SHM_ZERO_COPY", "0", 1);
+  TwoRanks two;
+  ::unsetenv("GCCL_SHM_ZERO_COPY");
+  CHECK(two.port[0]->staging(0) == nullptr);
+  CHECK(two.port[0]->staging((1 << 20) + 1) == nullptr);
+  std::byte* const staged = two.port[0]->staging(2 * bytes);
+  REQUIRE(staged);
+  CHECK(two.port[0]->staging(bytes) == staged);
+  std::vector<std::byte> in(bytes);
+  GCCL_Transfer* done[4];
+  for (const std::size_t at : {std::size_t(0), bytes}) {
+    std::memset(staged + at, int(at / bytes) + 1, bytes);
+    GCCL_Transfer sent = transfer(1, staged + at, bytes), received = transfer(0, in.data(), bytes);
+    REQUIRE(two.port[0]->send(&sent) == 0);
+    CHECK(two.next_cell(1)->kind == CellKind::address);
+    if (two.port[1]->receive(&received) == 0) REQUIRE(two.port[1]->poll(done, 4) == 1);
+    CHECK(std::ranges::count(in, std::byte(at / bytes + 1)) == std::ptrdiff_t(bytes));
+    REQUIRE(two.port[0]->poll(done, 4) == 1);
+  }
+  GCCL_Transfer sent = transfer(1, staged, bytes), received = transfer(0, in.data(), bytes);
+  REQUIRE(two.port[0]->send(&sent) == 0);
+  two.next_cell(1)->far.shared.offset = bytes + 1;
+  CHECK(two.port[1]->receive(&received) == 0);
+  CHECK(two.port[1]->poll(done, 4) == -1);
+  CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
+  CHECK_MESSAGE(has(two.port[1]->fault().text, "damaged"), two.port[1]->fault().text);
+}
+
 TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its length would be cut short") {
   const std::vector<Rank> node = {0};
   const Layout layout = Layout::of(node);
