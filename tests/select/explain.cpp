@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
