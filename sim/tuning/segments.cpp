@@ -1,9 +1,7 @@
 #include "sim/tuning/segments.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <tuple>
 
 namespace gccl::sim {
@@ -39,17 +37,6 @@ Json said(const Json* tried, std::optional<Library> library) {
 // Plans that take no longer than this times the fastest are as good.
 constexpr double kAsGood = 1.02;
 
-// How much longer than the fastest the plan takes at another size; without limit where it was not simulated.
-double behind(const Json& plan, const Json& cell, std::optional<Library> library) {
-  const Json* const best = cell.contains("tried") ? fastest(cell, library) : nullptr;
-  if (!best) return HUGE_VAL;
-  for (const Json& t : cell.at("tried"))
-    if (std::ranges::all_of(std::array{"algorithm", "protocol", "chunks", "channels"},
-                            [&](const char* key) { return t.at(key) == plan.at(key); }))
-      return t.at("time_us").get<double>() / best->at("time_us").get<double>();
-  return HUGE_VAL;
-}
-
 // Of plans as good as the fastest the one that does best at the sizes beside: some are fast at a size by luck, and far
 // behind at the next. At sizes of the sweep itself, which somebody has asked for, the fastest.
 const Json* steadiest(const Json& cell, std::initializer_list<const Json*> beside, std::optional<Library> library) {
@@ -69,6 +56,19 @@ const Json* steadiest(const Json& cell, std::initializer_list<const Json*> besid
 }
 
 }  // namespace
+
+bool alike(const Json& a, const Json& b, std::initializer_list<const char*> in) {
+  return std::ranges::all_of(in, [&](const char* key) { return a.at(key) == b.at(key); });
+}
+
+double behind(const Json& plan, const Json& cell, std::optional<Library> library) {
+  const Json* const best = cell.contains("tried") ? fastest(cell, library) : nullptr;
+  if (!best) return HUGE_VAL;
+  for (const Json& t : cell.at("tried"))
+    if (alike(t, plan, {"algorithm", "protocol", "chunks", "channels"}))
+      return t.at("time_us").get<double>() / best->at("time_us").get<double>();
+  return HUGE_VAL;
+}
 
 const Json* fastest(const Json& cell, std::optional<Library> library) {
   for (const Json& t : cell.contains("estimated") ? cell.at("estimated") : cell.at("tried"))

@@ -1,6 +1,7 @@
 // From the sizes that were simulated to ranges of sizes.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -34,6 +35,11 @@ std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optiona
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the
 // fastest.
 const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
+// Whether two plans of "tried" agree in these.
+bool alike(const nlohmann::json& a, const nlohmann::json& b, std::initializer_list<const char*> in);
+// The time of a plan of "tried" by that of the fastest, where the plan was simulated at another size; else without
+// limit.
+double behind(const nlohmann::json& plan, const nlohmann::json& cell, std::optional<Library> library = std::nullopt);
 Counterpart counterpart_of(const nlohmann::json& cell, const nlohmann::json& tried, Library library);
 
 }  // namespace gccl::sim

@@ -14,6 +14,7 @@
 #include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "sim/tuning/regret.hpp"
+#include "sim/tuning/segments.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -215,10 +216,6 @@ class Sweep {
     return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
-  static bool alike(const Json& a, const Json& b, std::initializer_list<const char*> in) {
-    return std::ranges::all_of(in, [&](const char* key) { return a[key] == b[key]; });
-  }
-
   // The middles of neighbours that are so many times apart or more, where differ(below, above).
   template <class F>
   std::vector<SweepPlace> middles(double apart, bool bisection, F differ) const {
@@ -242,16 +239,13 @@ class Sweep {
   // Those between which one winner takes the other's place at once, as where messages get too long to be sent eagerly:
   // a border in the middle would leave it up to a fifth of the way off.
   std::vector<SweepPlace> cliffs() const {
-    // How much longer the winner at one size takes at another; without limit where another algorithm or protocol was
-    // left out there.
-    const auto behind = [](const Json& winner, const Json& at) {
-      for (const Json& t : at["tried"])
-        if (alike(t, winner, {"algorithm", "protocol", "chunks", "channels"}))
-          return t["time_us"].get<double>() / at["tried"][0]["time_us"].get<double>();
-      return alike(winner, at["tried"][0], {"algorithm", "protocol"}) ? 1 : HUGE_VAL;
+    // What differs in chunks or channels alone, and was left out there, is no cliff.
+    const auto far = [](const Json& winner, const Json& at) {
+      const double by = behind(winner, at);
+      return by > kCliff && (by < HUGE_VAL || !alike(winner, at["tried"][0], {"algorithm", "protocol"}));
     };
     return middles(kCliffClose, false, [&](const Json& below, const Json& above) {
-      return std::max(behind(below["tried"][0], above), behind(above["tried"][0], below)) > kCliff;
+      return far(below["tried"][0], above) || far(above["tried"][0], below);
     });
   }
 

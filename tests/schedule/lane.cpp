@@ -27,6 +27,7 @@ struct Script {
   std::vector<Token> tokens;  // in the order of starts
   bool immediate_start = false;
   bool immediate_combine = false;
+  bool sets_messages_aside = true;
 
   bool start(Lane<Script>&, Token t, const Step& s) {
     log += "srRcd"[std::size_t(s.op)] + std::to_string(s.local() ? s.to.offset() : s.peer) + " ";
@@ -37,6 +38,7 @@ struct Script {
     log += "+" + std::to_string(s.peer) + " ";
     return immediate_combine;
   }
+  bool sets_aside(const Step&) const { return sets_messages_aside; }
   std::string taken() { return std::exchange(log, {}); }
 };
 
@@ -149,20 +151,9 @@ TEST_CASE("a recv_reduce meets its message early and combines only when its regi
 }
 
 TEST_CASE("where nothing is set aside a recv_reduce waits for receives, but not for a send that reads its region") {
-  struct Reader : Script {
-    bool start(Lane<Reader>&, Token t, const Step& s) {
-      log += "srRcd"[std::size_t(s.op)] + std::to_string(s.peer) + " ";
-      tokens.push_back(t);
-      return false;
-    }
-    bool combine(Lane<Reader>&, Token, const Step& s) {
-      log += "+" + std::to_string(s.peer) + " ";
-      return true;
-    }
-    bool sets_aside(const Step&) const { return false; }
-  };
-  Reader b;
-  Lane<Reader> lane(
+  Script b;
+  b.sets_messages_aside = false;
+  Lane<Script> lane(
       b, 0, steps({recv_reduce(1, out(0, 4)), send(2, out(8, 4)), recv_reduce(3, out(0, 4)), send(4, out(12, 4))}), 8);
   lane.pump();
   CHECK(b.taken() == "R1 s2 ");
@@ -172,8 +163,9 @@ TEST_CASE("where nothing is set aside a recv_reduce waits for receives, but not 
   CHECK(b.taken() == "R3 s4 ");
 
   // Recursive doubling: each of two ranks sends what it then adds to.
-  Reader exchange;
-  Lane<Reader> both(exchange, 0, steps({send(1, out(0, 4)), recv_reduce(1, out(0, 4))}), 8);
+  Script exchange;
+  exchange.sets_messages_aside = false;
+  Lane<Script> both(exchange, 0, steps({send(1, out(0, 4)), recv_reduce(1, out(0, 4))}), 8);
   both.pump();
   CHECK(exchange.taken() == "s1 R1 ");
 }

@@ -4,7 +4,7 @@
 // it goes through a chunk, in pieces, so that the reader copies while the writer does. A longer one the reader fetches
 // from the sender's memory, in one copy, except in two cases: below 4 MiB where the data may be fresh in the sender's
 // caches, which the system reads at half speed; and above 32 MiB of ordinary memory where the sender has nothing else
-// to do, as two processors copy faster than one.
+// to do, as two processors copy faster than one. What lies in the segment's staging the readers copy from there.
 //
 // At the start each rank reads a random number in each neighbour's memory. Where that fails, or another number is
 // there, all messages between the two go through chunks.
