@@ -25,6 +25,7 @@ struct Composition {
   std::string backends;
   std::shared_ptr<const TransportModels> transports;  // null: those that are compiled in
   NcclSettings nccl;
+  std::optional<MpiMemory> mpi;
   Protocols protocols;
   Corrections corrections;
   std::vector<NodeType> types;

@@ -47,6 +47,7 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   parts.backends = parameters.backends;
   if (!parameters.transports.empty()) parts.transports = std::make_shared<const TransportModels>(parameters.transports);
   parts.nccl = parameters.nccl;
+  parts.mpi = parameters.mpi;
   parts.protocols = parameters.protocols;
   parts.corrections = parameters.corrections;
 

@@ -27,6 +27,7 @@ struct Draft {
   TransportModels transports;
   std::optional<double> in_switch_efficiency;
   NcclSettings nccl;
+  std::optional<MpiMemory> mpi;
   std::map<std::string, LinkKind, std::less<>> links;
   std::map<std::string, Protocol, std::less<>> protocols;
   Corrections corrections;
@@ -99,7 +100,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "transports", "in_switch_efficiency", "nccl", "links", "protocols", "corrections"});
+           "transports", "in_switch_efficiency", "nccl", "mpi", "links", "protocols", "corrections"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -119,6 +120,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
   }
   if (const auto share = v.find("in_switch_efficiency")) draft.in_switch_efficiency = share->number(0.01, 1);
   if (const auto nccl = v.find("nccl")) read_nccl(*nccl, draft.nccl);
+  if (const auto mpi = v.find("mpi")) read_mpi(*mpi, draft.mpi);
   if (const auto links = v.find("links"))
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
   if (const auto protocols = v.find("protocols"))
@@ -145,6 +147,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.transports = std::move(draft.transports);
   p.in_switch_efficiency = draft.in_switch_efficiency.value_or(1);
   p.nccl = draft.nccl;
+  p.mpi = draft.mpi;
   p.links = std::move(draft.links);
   p.corrections = std::move(draft.corrections);
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));

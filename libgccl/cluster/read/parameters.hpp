@@ -4,6 +4,7 @@
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/read/mpi_memory.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/json/reader.hpp"
@@ -30,6 +31,7 @@ struct Parameters {
   TransportModels transports;       // those that are compiled in, with costs of the set; empty where it has none
   double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
   NcclSettings nccl;
+  std::optional<MpiMemory> mpi;
   Protocols protocols;  // by name; one that adds nothing where no set gives any
   Corrections corrections;
   std::map<std::string, LinkKind, std::less<>> links;

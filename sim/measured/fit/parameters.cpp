@@ -32,11 +32,13 @@ Nanos nanos(double value) { return std::llround(value); }
 double rounded(double v) { return std::stod(fmt::format("{:.5g}", v)); }
 
 std::string Adjustable::name() const {
-  static constexpr std::string_view kNames[] = {
-      "card/overhead_ns",   "card/receive_overhead_ns", "card/combine_GBps",  "card/copy_GBps",
-      "latency_ns",         "bandwidth_GBps",           "operation_ns",       "inside/latency_ns",
-      "network/latency_ns", "inside/efficiency",        "network/efficiency", "channel_GBps",
-      "combine_GBps"};
+  static constexpr std::string_view kNames[] = {"card/overhead_ns",   "card/receive_overhead_ns",
+                                                "card/combine_GBps",  "card/copy_GBps",
+                                                "latency_ns",         "bandwidth_GBps",
+                                                "operation_ns",       "inside/latency_ns",
+                                                "network/latency_ns", "inside/efficiency",
+                                                "network/efficiency", "channel_GBps",
+                                                "combine_GBps",       "mpi/fresh_GBps"};
   const std::string_view key = kNames[std::size_t(what)];
   if (of.empty()) return std::string(key);
   return fmt::format("{}/{}/{}", what <= What::bandwidth ? "links" : "protocols", of, key);
@@ -57,6 +59,7 @@ double Adjustable::value(const Parameters& p) const {
     case What::network_efficiency: return protocol_of(p, of).network.efficiency;
     case What::channel: return protocol_of(p, of).channel_GBps;
     case What::combine_most: return protocol_of(p, of).combine_GBps;
+    case What::fresh: return p.mpi->fresh_GBps;
   }
   return 0;
 }
@@ -89,7 +92,8 @@ void Adjustable::set(Parameters& p, double exact) const {
     case What::inside_efficiency: protocol_of(p, of).inside.efficiency = std::min(value, 1.0); return;
     case What::network_efficiency: protocol_of(p, of).network.efficiency = std::min(value, 1.0); return;
     case What::channel: protocol_of(p, of).channel_GBps = value; return;
-    case What::combine_most: protocol_of(p, of).combine_GBps = value;
+    case What::combine_most: protocol_of(p, of).combine_GBps = value; return;
+    case What::fresh: p.mpi->fresh_GBps = value;
   }
 }
 
@@ -121,6 +125,7 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
   all.push_back(of_time(What::receive_overhead, "", double(p.card.receive_overhead_ns)));
   add_rate(What::combine, "", p.card.combine_GBps, kRateLess, kRateMore);
   add_rate(What::copy, "", p.card.copy_GBps, kRateLess, kRateMore);
+  if (p.mpi) add_rate(What::fresh, "", p.mpi->fresh_GBps, kRateLess, kRateMore);
   for (const auto& [name, kind] : p.links) {
     if (!several) all.push_back(of_time(What::latency, name, double(kind.forward.latency_ns)));
     add_rate(What::bandwidth, name, kind.forward.bandwidth_GBps, kBandwidthLess, kBandwidthMore);

@@ -26,7 +26,8 @@ struct Adjustable {
     inside_efficiency,
     network_efficiency,
     channel,
-    combine_most
+    combine_most,
+    fresh
   };
   What what{};
   std::string of;  // the link of latency and bandwidth, the protocol of those behind them

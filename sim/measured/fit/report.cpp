@@ -81,6 +81,10 @@ Json parameter_set(const std::string& name, const std::string& description, cons
     card["source"] = source;
     set["card"] = std::move(card);
   }
+  if (after.mpi && after.mpi->fresh_GBps != before.mpi->fresh_GBps) {
+    set["mpi"]["fresh_GBps"] = rounded(after.mpi->fresh_GBps);
+    set["mpi"]["source"] = source;
+  }
   Json links = base.value("links", Json::object());
   for (const auto& [link, kind] : after.links) {
     const auto was = before.links.find(link);

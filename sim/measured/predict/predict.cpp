@@ -8,8 +8,11 @@
 #include <set>
 #include <tuple>
 
+#include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
+#include "libgccl/select/others/openmpi_rules.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
+#include "sim/measured/predict/mpi_work.hpp"
 #include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
@@ -96,6 +99,12 @@ const Algorithm* served_by(const MeasuredAlgorithm& a, const Call& call, Rank ra
   return ring && openmpi_has_no_ring(call, ranks) ? find_algorithm(call.kind, "recursive_doubling") : a.algorithm;
 }
 
+// Programs that measure reduce-scatters call MPI_Reduce_scatter, whose rules are those for blocks of any length.
+const Algorithm* chosen_by_open_mpi(const Measurement& m) {
+  const OpenMpiAlgorithm theirs = openmpi_algorithm(Collective::reduce_scatterv, m.ranks(), double(m.bytes));
+  return find_algorithm(m.kind, theirs.name == "ring" ? "ring" : "recursive_halving");
+}
+
 }  // namespace
 
 RowKinds kinds_of(const std::vector<Measurement>& rows) {
@@ -126,6 +135,15 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
       continue;
     }
     std::vector<Card> cards = nodes.cards_of(m);
+    std::string chooses;
+    if (algorithm.automatic) {
+      const bool own = planner == "library" || (algorithm.mpi && planner == "nccl");
+      chooses = own ? kPlanners[std::size_t(algorithm.library)] : planner;
+    }
+    if (chooses == "openmpi" && m.kind == Collective::reduce_scatter) {
+      algorithm.algorithm = chosen_by_open_mpi(m);
+      algorithm.automatic = false;
+    }
     if (algorithm.algorithm) {
       const auto [layout, fresh] = layouts.try_emplace(cards);
       if (fresh) layout->second = layout_of(cluster, cards);
@@ -149,10 +167,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
       protocol = *stated;
     }
     if (nodes.packed(m)) packed_[i] = true;
-    std::string chooses;
     if (algorithm.automatic) {
-      const bool own = planner == "library" || (algorithm.mpi && planner == "nccl");
-      chooses = own ? kPlanners[std::size_t(algorithm.library)] : planner;
       if (chooses == "nccl" && !nccl_machine(cluster, cards)) {
         if (planner != "library")
           throw json::InputError(
@@ -220,20 +235,61 @@ Campaign MeasuredPoints::campaign(const World& world, const MeasuredClusters& cl
   return make_campaign(world.scenario, options);
 }
 
+namespace {
+
+// What the rows of a world that are of an MPI library take beside what points of a campaign do.
+class MpiExtra {
+ public:
+  MpiExtra(const SimulatedWorld& world) : world_(world), memory_(mpi_memory(*world.cluster)) {
+    if (!memory_) return;
+    const Cluster& c = *world.cluster;
+    for (const Protocol& p : c.protocols()) costs_.push_back(cost_without_loads(c, world.cards, 1, p));
+    std::set<Rank> nodes;
+    for (const Card card : world.cards) nodes.insert(c.node_of(card));
+    nodes_ = Rank(nodes.size());
+  }
+
+  double us(const Part& part, const Measurement& m) const {
+    if (!memory_) return 0;
+    const Plan& plan = part.plan();
+    const MeasuredAlgorithm row = measured_algorithm(m.kind, m.algorithm);
+    MpiWork work = mpi_work(*plan.algorithm, row.library == PlannerKind::openmpi, plan.slicing.shares == 1,
+                            world_.ranks(), nodes_, double(m.bytes));
+    // Rules choose between exchanges step by step and at once, which are one row here; linear_nb does not wait.
+    if (row.automatic) work.waits = 0;
+    if (row.automatic || m.algorithm.find("_nb") != std::string::npos) work.met = 0;
+    return mpi_work_us(work, double(m.bytes) / world_.ranks(), costs_[plan.protocol], *memory_);
+  }
+
+ private:
+  const SimulatedWorld& world_;
+  std::optional<MpiMemory> memory_;
+  std::vector<CostModel> costs_;  // by protocol
+  Rank nodes_ = 0;
+};
+
+}  // namespace
+
 // us[p]: of the campaign's point p, NaN where there is none.
 void MeasuredPoints::add(const Campaign& campaign, const World& world, const std::vector<double>& us,
                          std::vector<Predicted>& to) const {
   std::map<std::pair<std::size_t, Count>, std::size_t> at;  // run and bytes
   for (std::size_t p = 0; p < campaign.points.size(); ++p)
     for (const Count bytes : campaign.points[p].asked) at[{campaign.points[p].run, bytes}] = p;
+  std::vector<std::optional<MpiExtra>> extra(campaign.worlds.size());
+  if (world.mpi)
+    for (std::size_t w = 0; w < extra.size(); ++w) extra[w].emplace(campaign.worlds[w]);
   for (std::size_t run = 0; run < world.rows.size(); ++run)
     for (const std::size_t row : world.rows[run]) {
       const Count bytes = rows_[row].kind == Collective::barrier ? 0 : rows_[row].bytes;
       const std::size_t p = at.at({run, bytes});
       const Part& part = campaign.points[p].part();
-      to.push_back({row, us[p], part.algorithm(), part.plan().slicing,
+      const auto& more = extra[campaign.points[p].world];
+      const bool chosen = measured_algorithm(rows_[row].kind, rows_[row].algorithm).automatic;
+      const PlannerKind planner = part.task->algorithms.automatic ? part.task->planner : PlannerKind::openmpi;
+      to.push_back({row, us[p] + (more ? more->us(part, rows_[row]) : 0), part.algorithm(), part.plan().slicing,
                     campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name,
-                    part.task->algorithms.automatic ? std::string(kPlanners[std::size_t(part.task->planner)]) : ""});
+                    chosen ? std::string(kPlanners[std::size_t(planner)]) : ""});
     }
 }
 
