@@ -135,6 +135,14 @@ void write_output(const std::filesystem::path& file, std::string_view text) {
   if (error) fail(file, error);
 }
 
+bool output_written(const std::filesystem::path& file, std::string_view text, std::string_view program) try {
+  write_output(file, text);
+  return true;
+} catch (const json::InputError& e) {
+  write_stderr(fmt::format("{}: {}\n", program, printable_line(e.what())));
+  return false;
+}
+
 std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto at = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0; };

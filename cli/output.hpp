@@ -24,6 +24,9 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
 // /dev/null) or is open already (/dev/stdout) is written directly, and "-" is standard output. Throws json::InputError
 // when writing fails.
 void write_output(const std::filesystem::path& file, std::string_view text);
+// One of several outputs: where it cannot be written says so, as `program`, and returns false, so that others still
+// are.
+bool output_written(const std::filesystem::path& file, std::string_view text, std::string_view program);
 
 // Text for a terminal: control characters, which names from files may hold, become '?'. Line ends and tabs stay.
 std::string printable(std::string text);

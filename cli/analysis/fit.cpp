@@ -13,6 +13,7 @@
 #include "cli/engines.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/shipped.hpp"
 
 namespace gccl {
@@ -50,9 +51,9 @@ std::string source_of(const FitArguments& a, const sim::FitReport& report) {
   for (const std::string& f : a.measured.files)
     files += (files.empty() ? "" : ", ") + json::valid_text(fs::path(f).filename().string());
   for (const sim::FitReport::Errors& e : report.used) scales += (scales.empty() ? "" : ", ") + e.what;
-  return fmt::format("fitted by gccl fit to {} point{} of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
-                     report.all_used.after.points, report.all_used.after.points == 1 ? "" : "s", files, scales,
-                     report.all_used.after.mape, report.all_used.before.mape);
+  return fmt::format("fitted by gccl fit to {} of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
+                     counted(report.all_used.after.points, "point"), files, scales, report.all_used.after.mape,
+                     report.all_used.before.mape);
 }
 
 int fit_parameters(const FitArguments& a) {

@@ -25,14 +25,7 @@ bool has_nccl(const sim::SweepQuestion& question) {
   return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
 }
 
-// Writes one output; where that fails the others still are written.
-bool written(const std::string& to, const std::string& text) try {
-  if (!to.empty()) write_output(to, text);
-  return true;
-} catch (const json::InputError& e) {
-  write_stderr(fmt::format("gccl: {}\n", printable_line(e.what())));
-  return false;
-}
+bool written(const std::string& to, const std::string& text) { return to.empty() || output_written(to, text, "gccl"); }
 
 // Every output. Whether there was something for each of them, and all were written.
 bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {

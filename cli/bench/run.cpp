@@ -12,6 +12,7 @@
 #include "cli/bench/data.hpp"
 #include "cli/bench/job.hpp"
 #include "cli/output.hpp"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/definition.hpp"
 
@@ -98,9 +99,8 @@ class Bench {
   void head() {
     if (!table_) return;
     const View v = job_.layout().view(0);
-    print("# gccl bench: {}, {} rank{} on {} node{}; {} chunk{} on {} channel{}, window {}\n", job_.backends(),
-          job_.ranks(), job_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
-          o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
+    print("# gccl bench: {}, {} on {}; {} on {}, window {}\n", job_.backends(), counted(job_.ranks(), "rank"),
+          counted(v.nodes, "node"), counted(o_.shares, "chunk"), counted(o_.lanes, "channel"), o_.window);
     print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
       print("# auto: as the communicator plans, with its own chunks and channels\n");

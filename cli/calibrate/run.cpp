@@ -236,15 +236,6 @@ std::string name_beside(const fs::path& file, const fs::path& beside) {
   return fs::proximate(fs::weakly_canonical(file, error), fs::weakly_canonical(folder, error), error).string();
 }
 
-// Whether it is written; says so where it is not.
-bool written(const std::string& to, const std::string& text) try {
-  write_output(to, text);
-  return true;
-} catch (const json::InputError& e) {
-  write_stderr(fmt::format("gccl calibrate: {}\n", printable(e.what())));
-  return false;
-}
-
 // Whether all outputs are written. Where one cannot be, the others are; but no cluster without the set that it names.
 bool write_all_of(const Options& o, const sim::Calibration& c, const sim::CalibrationFit& fit, std::size_t columns) {
   const std::string name = json::valid_text(!o.name.empty()   ? o.name
@@ -256,7 +247,7 @@ bool write_all_of(const Options& o, const sim::Calibration& c, const sim::Calibr
   std::string done;
   bool all = true;
   const auto write = [&](const std::string& to, const nlohmann::ordered_json& document) {
-    const bool well = written(to, text_of(document));
+    const bool well = output_written(to, text_of(document), "gccl calibrate");
     if (well) done += (done.empty() ? "" : ", ") + to;
     all &= well;
     return well;

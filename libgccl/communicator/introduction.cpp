@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
@@ -116,7 +117,6 @@ void Introduction::set_settings(const AgreedSettings& mine) {
   if (!mine.authorities.table) return;
   TuningTable decisions = *mine.authorities.table;
   const TuningTable::Machine& m = decisions.machine;
-  const auto counted = [](Rank n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
   put(&settings[kTunedMachine],
       fmt::format("{} of {} of {}{}{}", m.cluster, counted(m.nodes, "node"), counted(m.cards_per_node, "card"),
                   m.backends.empty() ? "" : " over ", m.backends));

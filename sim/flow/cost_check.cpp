@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/fabrics/star.hpp"
 #include "libgccl/cluster/read/load.hpp"
@@ -63,8 +64,8 @@ std::optional<std::string> wrong_cost(const Algorithm& a) {
       const double off = p->error(2.0 * ranks) / tolerance;  // each message rounds to a nanosecond
       if (off <= worst) continue;
       worst = off;
-      text = fmt::format("its closed form says {} ns for {} ranks of {} node{} and {} bytes, the {} engine {} ns",
-                         std::llround(p->predicted_ns), ranks, nodes, nodes == 1 ? "" : "s", 4 * count, engine,
+      text = fmt::format("its closed form says {} ns for {} ranks of {} and {} bytes, the {} engine {} ns",
+                         std::llround(p->predicted_ns), ranks, counted(nodes, "node"), 4 * count, engine,
                          std::llround(p->simulated_ns));
     }
   };

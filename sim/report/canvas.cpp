@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
+
 namespace gccl::sim {
 
 std::string escaped(std::string_view words) {
@@ -51,9 +53,9 @@ void Canvas::cables(double x1, double y1, double x2, double y2, double bend, std
                     std::string_view name) {
   lines_ += fmt::format(
       "<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\" "
-      "data-cables=\"{}\"><title>{}: {} cable{}</title></path>\n",
+      "data-cables=\"{}\"><title>{}: {}</title></path>\n",
       x1, y1, (x1 + x2) / 2, (y1 + y2) / 2 - 2 * bend, x2, y2, color, std::min(1 + 0.5 * std::log2(double(count)), 5.0),
-      count, escaped(name), count, count == 1 ? "" : "s");
+      count, escaped(name), counted(count, "cable"));
 }
 
 void Canvas::dashes(double x1, double y1, double x2, double y2, std::string_view color) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/table.hpp"
 
@@ -172,9 +173,9 @@ std::string limit_of(const Json& row) {
   const auto chunks = whole(row, "chunks", 1), channels = whole(row, "channels", 1);
   if (chunks > 1)
     return idle + fmt::format(
-                      "even with {} chunks on {} channel{} latency, waiting or combining is "
+                      "even with {} chunks on {} latency, waiting or combining is "
                       "the limit, not bandwidth",
-                      chunks, channels, channels == 1 ? "" : "s");
+                      chunks, counted(channels, "channel"));
   return idle + "latency or missing pipelining is the limit, not bandwidth; try more chunks and channels";
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/composed.hpp"
 #include "libgccl/cluster/fabrics/torus.hpp"
 #include "libgccl/cluster/read/summary.hpp"
@@ -214,8 +215,7 @@ class Drawing {
       canvas_.text(kMargin, y_, l, 18, Anchor::start, "#263238", true), y_ += 22;
     for (const auto& l : Canvas::wrapped(summary_.description, columns, 4))
       canvas_.text(kMargin, y_, l, 12, Anchor::start, kMuted), y_ += 16;
-    std::string line =
-        fmt::format("{} cards, {} node{}", summary_.cards, summary_.nodes, summary_.nodes == 1 ? "" : "s");
+    std::string line = fmt::format("{} cards, {}", summary_.cards, counted(summary_.nodes, "node"));
     if (summary_.nics) line += fmt::format(", {} NICs", summary_.nics);
     if (!summary_.fabric.empty()) line += "; " + summary_.fabric;
     for (const auto& l : Canvas::wrapped(line, columns, 3)) canvas_.text(kMargin, y_ + 4, l, 12), y_ += 16;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "sim/report/table.hpp"
 
@@ -122,7 +123,7 @@ Both of_rows(DocumentTimes before, DocumentTimes after) {
 
 // "8 to 16 ranks".
 std::string range_text(Rank from, Rank to, std::string_view what) {
-  if (from == to) return fmt::format("{} {}{}", from, what, from == 1 ? "" : "s");
+  if (from == to) return counted(from, what);
   return fmt::format("{} to {} {}s", from, to, what);
 }
 
@@ -243,8 +244,8 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
 std::string comparison_text(Json c) {
   json::replace_control(c);
   const auto compared = c["compared"].get<std::size_t>();
-  std::string text = fmt::format("{} {}{}{} in both; {} only before, {} only after; threshold {:.4g} %\n", compared,
-                                 c["of"] == "gccl/table/1" ? "range" : "time", compared == 1 ? "" : "s",
+  std::string text = fmt::format("{}{} in both; {} only before, {} only after; threshold {:.4g} %\n",
+                                 counted(compared, c["of"] == "gccl/table/1" ? "range" : "time"),
                                  c["of"] == "gccl/table/1" ? " of calls" : "", c["only_before"].get<std::size_t>(),
                                  c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
   const auto list = [&](const char* key, std::string_view title, auto line) {

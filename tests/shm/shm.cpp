@@ -31,6 +31,7 @@
 #include "libgccl/transports/shm/segment.hpp"
 #include "libgccl/transports/shm/shm_fast_path.hpp"
 #include "libgccl/transports/shm/shm_port.hpp"
+#include "tests/shm/ports.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/short_memory.hpp"
 
@@ -53,70 +54,9 @@ extern "C" int posix_fallocate(int file, off_t at, off_t bytes) {
 
 using namespace gccl;
 using namespace gccl::shm;
+using namespace gccl::test;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-// ---- Ports ----
-
-// Ranks of this process.
-struct Ranks {
-  std::uint32_t size;
-  std::vector<std::uint32_t> node = std::vector<std::uint32_t>(size), world_rank = numbers(size);
-  std::deque<Instance> instance;
-  std::vector<std::unique_ptr<Port>> port = std::vector<std::unique_ptr<Port>>(size);
-
-  static std::vector<std::uint32_t> numbers(std::uint32_t size) {
-    std::vector<std::uint32_t> all(size);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-  GCCL_Port_spec spec(std::uint32_t rank) const {
-    return {.struct_bytes = sizeof(GCCL_Port_spec),
-            .rank = rank,
-            .size = size,
-            .channels = 2,
-            .communicator = 1,
-            .node = node.data(),
-            .world_rank = world_rank.data(),
-            .connect_timeout_ms = 0};
-  }
-  explicit Ranks(std::uint32_t ranks) : size(ranks) {
-    for (std::uint32_t r = 0; r < size; ++r) instance.emplace_back(process_environment());
-    std::vector<std::byte> addresses(size * GCCL_BACKEND_ADDRESS_BYTES);
-    for (std::uint32_t r = 0; r < size; ++r) {
-      const Status s = Port::open(instance[r], spec(r), &port[r], addresses.data() + r * GCCL_BACKEND_ADDRESS_BYTES);
-      REQUIRE_MESSAGE(s.ok(), s.text());
-    }
-    for (std::uint32_t r = 0; r < size; ++r) {
-      std::vector<std::uint8_t> reaches(size);
-      const Status s = port[r]->connect(spec(r), addresses.data(), reaches.data());
-      REQUIRE_MESSAGE(s.ok(), s.text());
-      REQUIRE(std::count(reaches.begin(), reaches.end(), 1) == size - 1);
-    }
-    for (auto& p : port) p->connected();
-  }
-};
-
-struct TwoRanks : Ranks {
-  TwoRanks() : Ranks(2) {}
-  // The cell that rank `to` reads next.
-  Cell* next_cell(std::uint32_t to) {
-    const Cell* const c = port[to]->end(1 - to, 0, true)->reader.peek();
-    REQUIRE(c);
-    return const_cast<Cell*>(c);
-  }
-};
-
-GCCL_Transfer transfer(std::uint32_t peer, void* data, std::uint64_t bytes) {
-  GCCL_Transfer t{};
-  t.peer = peer;
-  t.data = data;
-  t.bytes = bytes;
-  t.signature = 42;
-  return t;
-}
 
 struct Damage {
   const char* name;
@@ -188,85 +128,6 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
     CHECK_MESSAGE(has(fault.text, "what rank 0 wrote into shared memory for rank 1 is damaged"), fault.text);
     for (std::size_t i = 0; i < in.size(); ++i) REQUIRE(in[i] == std::byte(9));
   }
-}
-
-TEST_CASE("what goes to several peers is written once, and not written over before all have read it") {
-  constexpr Rank n = 4;
-  const std::vector<Rank> nodes(n);
-  const Layout layout = Layout::of(nodes);
-  for (const Count bytes : {Count(1000), Count(32767)}) {
-    CAPTURE(bytes);
-    Ranks ranks(n);
-    const Call call{.kind = Collective::broadcast, .count = bytes};
-    const Algorithm* const algorithm = find_algorithm(Collective::broadcast, "direct");
-    REQUIRE(algorithm);
-    Elements elements;
-    std::unique_ptr<PipeProgram> program[n];
-    std::vector<std::vector<std::byte>> buffer(n, std::vector<std::byte>(bytes));
-    for (Rank r = 0; r < n; ++r)
-      program[r] = PipeProgram::compile(algorithm->make(call, layout.view(r), Share{}), 1, ranks.port[r].get());
-    const auto begin = [&](Rank r, int value) {
-      buffer[r].assign(bytes, std::byte(value));
-      Replay replay;
-      replay.begin(*program[r], Buffers{{nullptr, buffer[r].data(), buffer[r].data(), nullptr}}, elements, 42);
-      return replay;
-    };
-    int sent = 0;
-    Replay root;
-    const auto send_more = [&] {
-      for (;; ++sent) {
-        if (!root.program) root = begin(0, sent);
-        if (root.advance() != Program::Outcome::done) return;
-        root = {};
-      }
-    };
-    const auto read = [&](Rank r, int value) {
-      Replay replay = begin(r, 255);
-      REQUIRE(replay.advance() == Program::Outcome::done);
-      REQUIRE(std::ranges::count(buffer[r], std::byte(value)) == std::ptrdiff_t(bytes));
-    };
-    send_more();
-    CHECK(sent == 8);
-    for (int round = 0; round < 40; ++round) {  // a rank reads all before another reads the first
-      for (Rank r = 1; r < n; ++r) {
-        send_more();
-        CHECK(sent == 8 * (round + 1));
-        for (int i = 0; i < 8; ++i) read(r, (8 * round + i) % 256);
-      }
-      send_more();
-      CHECK(sent == 8 * (round + 2));
-    }
-  }
-}
-
-TEST_CASE("what is staged is read in the sender's segment, with no right to read its memory, and not beyond its end") {
-  constexpr std::size_t bytes = 100000;
-  ::setenv("GCCL_SHM_ZERO_COPY", "0", 1);
-  TwoRanks two;
-  ::unsetenv("GCCL_SHM_ZERO_COPY");
-  CHECK(two.port[0]->staging(0) == nullptr);
-  CHECK(two.port[0]->staging((1 << 20) + 1) == nullptr);
-  std::byte* const staged = two.port[0]->staging(2 * bytes);
-  REQUIRE(staged);
-  CHECK(two.port[0]->staging(bytes) == staged);
-  std::vector<std::byte> in(bytes);
-  GCCL_Transfer* done[4];
-  for (const std::size_t at : {std::size_t(0), bytes}) {
-    std::memset(staged + at, int(at / bytes) + 1, bytes);
-    GCCL_Transfer sent = transfer(1, staged + at, bytes), received = transfer(0, in.data(), bytes);
-    REQUIRE(two.port[0]->send(&sent) == 0);
-    CHECK(two.next_cell(1)->kind == CellKind::address);
-    if (two.port[1]->receive(&received) == 0) REQUIRE(two.port[1]->poll(done, 4) == 1);
-    CHECK(std::ranges::count(in, std::byte(at / bytes + 1)) == std::ptrdiff_t(bytes));
-    REQUIRE(two.port[0]->poll(done, 4) == 1);
-  }
-  GCCL_Transfer sent = transfer(1, staged, bytes), received = transfer(0, in.data(), bytes);
-  REQUIRE(two.port[0]->send(&sent) == 0);
-  two.next_cell(1)->far.shared.offset = bytes + 1;
-  CHECK(two.port[1]->receive(&received) == 0);
-  CHECK(two.port[1]->poll(done, 4) == -1);
-  CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
-  CHECK_MESSAGE(has(two.port[1]->fault().text, "damaged"), two.port[1]->fault().text);
 }
 
 TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its length would be cut short") {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 
@@ -21,8 +22,8 @@ double gbps(double ns_each) {
 std::int64_t whole_ns(double ns) { return std::llround(ns); }
 
 std::string measured_by(const Calibration& c) {
-  return fmt::format("measured by gccl calibrate on {}, {}, {} ranks on {} node{}", c.date, c.processor, c.ranks(),
-                     c.nodes(), c.nodes() == 1 ? "" : "s");
+  return fmt::format("measured by gccl calibrate on {}, {}, {} ranks on {}", c.date, c.processor, c.ranks(),
+                     counted(c.nodes(), "node"));
 }
 
 std::string interval_text(const Estimate& e, const char* unit) {
@@ -111,8 +112,8 @@ Ordered calibrated_parameters(const Calibration& c, const CalibrationFit& fit, c
   }
   const auto model = [&](const ClassFit& f, const char* what) { return fmt::format("{} {}", what, overhead_text(f)); };
   std::string card_source = source + ": " + model(card, fit.inside ? "between ranks of a node:" : "between nodes:");
-  card_source += fmt::format("; combining sums of f32 {}, copying {}, {} rank{} at once", rate_text(fit.combine),
-                             rate_text(fit.copy), c.computing, c.computing == 1 ? "" : "s");
+  card_source += fmt::format("; combining sums of f32 {}, copying {}, {} at once", rate_text(fit.combine),
+                             rate_text(fit.copy), counted(c.computing, "rank"));
   return {{"schema", "gccl/parameters/1"},
           {"name", name},
           {"description", fmt::format("Processes that GCCL connects by {}, as gccl calibrate found them.", c.backends)},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
@@ -194,7 +195,7 @@ std::string calibration_text(const Calibration& c, const CalibrationFit& fit, st
   };
   if (fit.inside) add_class("inside a node", *c.inside, *fit.inside);
   if (fit.between) add_class("between nodes", *c.between, *fit.between);
-  const std::string at_once = fmt::format("{} rank{} at once", c.computing, c.computing == 1 ? "" : "s");
+  const std::string at_once = counted(c.computing, "rank") + " at once";
   text += table_of("combining, sums of f32, " + at_once, fit.combine, columns);
   text += table_of("copying, " + at_once, fit.copy, columns);
   text += parameter_table(c, fit, columns) + '\n';

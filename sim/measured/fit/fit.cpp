@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/validation/outliers.hpp"
 
@@ -299,9 +300,9 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
     else
       ++report.outliers;
   if (usable.empty())
-    throw json::InputError(fmt::format(
-        "{}: of {} measured row{} none can be compared with this cluster; gccl validate says why",
-        problem.cluster_file.string(), rows.size() + skipped.size(), rows.size() + skipped.size() == 1 ? "" : "s"));
+    throw json::InputError(fmt::format("{}: of {} none can be compared with this cluster; gccl validate says why",
+                                       problem.cluster_file.string(),
+                                       counted(rows.size() + skipped.size(), "measured row")));
   const std::set<std::size_t> used = chosen(rows, usable, options.hold_out);
   RowIndices fit_rows(used.begin(), used.end()), held_out;
   for (const std::size_t i : usable)

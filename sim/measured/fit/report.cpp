@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/measured/fit/fit.hpp"
 #include "sim/report/table.hpp"
 
@@ -137,9 +138,9 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
     text += c.corrected == 0
                 ? "No corrections by size: with them no curve's sizes are predicted better by the others.\n"
                 : fmt::format(
-                      "{} of {} curve{} corrected by size: each size by the others' corrections errs by "
+                      "{} of {} corrected by size: each size by the others' corrections errs by "
                       "{:.1f} % in the mean, without them by {:.1f} %.\n",
-                      c.corrected, c.curves, c.curves == 1 ? "" : "s", c.with_percent, c.without_percent);
+                      c.corrected, counted(c.curves, "curve"), c.with_percent, c.without_percent);
   if (const CorrectionReport& c = r.corrections; c.more_nodes > 0)
     text += fmt::format(
         "{} correction{} for more nodes, too: fewer nodes' corrections leave {:.1f} % of error on the next, without "

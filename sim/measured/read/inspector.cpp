@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/quantile.hpp"
@@ -87,7 +88,7 @@ void InspectorRecords::finish(RowCollector& to) {
     m.bytes = bytes;
     m.time_us = quantile(std::move(times), 0.5);
     m.source = found.at.file;
-    m.note = fmt::format("median of {} call{}", n, n == 1 ? "" : "s");
+    m.note = "median of " + counted(n, "call");
     to.add(std::move(m), found.per_block);
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/validation/validation.hpp"
 #include "sim/report/csv.hpp"
@@ -48,8 +49,7 @@ std::string statistics_text(const Json& d, std::size_t columns) {
   const std::size_t outliers = count(all) - count(without);
   Lines lines = heading("error");
   add_line(lines, "all points", all["overall"]);
-  if (outliers)
-    add_line(lines, fmt::format("without {} outlier{}", outliers, outliers == 1 ? "" : "s"), without["overall"]);
+  if (outliers) add_line(lines, "without " + counted(outliers, "outlier"), without["overall"]);
   std::string text = aligned(lines, columns) + '\n';
   lines = heading(outliers ? "without outliers" : "collective");
   for (const Json& g : without["by_collective"])
@@ -96,7 +96,7 @@ std::string skipped_text(const Json& skipped) {
   std::size_t rows = 0;
   for (const Json& s : skipped) rows += s["rows"].get<std::size_t>();
   if (rows == 0) return {};
-  std::string text = fmt::format("Skipped {} row{}:\n", rows, rows == 1 ? "" : "s");
+  std::string text = fmt::format("Skipped {}:\n", counted(rows, "row"));
   for (std::size_t i = 0; i < std::min(skipped.size(), kReasonsShown); ++i) {
     const Json& s = skipped[i];
     text += fmt::format("  {:>5}  {} ({}{})\n", s["rows"].get<std::size_t>(), s["reason"].get_ref<const std::string&>(),
@@ -119,8 +119,8 @@ std::string left_out_text(Json d) {
 std::string validation_text(Json d, std::size_t columns) {
   json::replace_control(d);
   std::string text = fmt::format(
-      "{}: {} point{} by {}{}\n\n", d["cluster"]["name"].get_ref<const std::string&>(), d["rows"].size(),
-      d["rows"].size() == 1 ? "" : "s", d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
+      "{}: {} by {}{}\n\n", d["cluster"]["name"].get_ref<const std::string&>(), counted(d["rows"].size(), "point"),
+      d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
       d["parameters"].is_null() ? "" : ", parameters of " + d["parameters"].get<std::string>());
   if (!d["rows"].empty()) text += statistics_text(d, columns) + points_text(d["rows"]);
   return text + left_out_text(std::move(d));

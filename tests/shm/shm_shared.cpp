@@ -1,0 +1,96 @@
+// What several peers read in one place: chunks that all pipes of a rank have in common, and memory that it stages.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/schedule/layout.hpp"
+#include "libgccl/transports/shm/pipe_program.hpp"
+#include "tests/shm/ports.hpp"
+
+using namespace gccl;
+using namespace gccl::shm;
+using namespace gccl::test;
+
+TEST_CASE("what goes to several peers is written once, and not written over before all have read it") {
+  constexpr Rank n = 4;
+  const std::vector<Rank> nodes(n);
+  const Layout layout = Layout::of(nodes);
+  for (const Count bytes : {Count(1000), Count(32767)}) {
+    CAPTURE(bytes);
+    Ranks ranks(n);
+    const Call call{.kind = Collective::broadcast, .count = bytes};
+    const Algorithm* const algorithm = find_algorithm(Collective::broadcast, "direct");
+    REQUIRE(algorithm);
+    Elements elements;
+    std::unique_ptr<PipeProgram> program[n];
+    std::vector<std::vector<std::byte>> buffer(n, std::vector<std::byte>(bytes));
+    for (Rank r = 0; r < n; ++r)
+      program[r] = PipeProgram::compile(algorithm->make(call, layout.view(r), Share{}), 1, ranks.port[r].get());
+    const auto begin = [&](Rank r, int value) {
+      buffer[r].assign(bytes, std::byte(value));
+      Replay replay;
+      replay.begin(*program[r], Buffers{{nullptr, buffer[r].data(), buffer[r].data(), nullptr}}, elements, 42);
+      return replay;
+    };
+    int sent = 0;
+    Replay root;
+    const auto send_more = [&] {
+      for (;; ++sent) {
+        if (!root.program) root = begin(0, sent);
+        if (root.advance() != Program::Outcome::done) return;
+        root = {};
+      }
+    };
+    const auto read = [&](Rank r, int value) {
+      Replay replay = begin(r, 255);
+      REQUIRE(replay.advance() == Program::Outcome::done);
+      REQUIRE(std::ranges::count(buffer[r], std::byte(value)) == std::ptrdiff_t(bytes));
+    };
+    send_more();
+    CHECK(sent == 8);
+    for (int round = 0; round < 40; ++round) {  // a rank reads all before another reads the first
+      for (Rank r = 1; r < n; ++r) {
+        send_more();
+        CHECK(sent == 8 * (round + 1));
+        for (int i = 0; i < 8; ++i) read(r, (8 * round + i) % 256);
+      }
+      send_more();
+      CHECK(sent == 8 * (round + 2));
+    }
+  }
+}
+
+TEST_CASE("what is staged is read in the sender's segment, with no right to read its memory, and not beyond its end") {
+  constexpr std::size_t bytes = 100000;
+  ::setenv("GCCL_SHM_ZERO_COPY", "0", 1);
+  TwoRanks two;
+  ::unsetenv("GCCL_SHM_ZERO_COPY");
+  CHECK(two.port[0]->staging(0) == nullptr);
+  CHECK(two.port[0]->staging((1 << 20) + 1) == nullptr);
+  std::byte* const staged = two.port[0]->staging(2 * bytes);
+  REQUIRE(staged);
+  CHECK(two.port[0]->staging(bytes) == staged);
+  std::vector<std::byte> in(bytes);
+  GCCL_Transfer* done[4];
+  for (const std::size_t at : {std::size_t(0), bytes}) {
+    std::memset(staged + at, int(at / bytes) + 1, bytes);
+    GCCL_Transfer sent = transfer(1, staged + at, bytes), received = transfer(0, in.data(), bytes);
+    REQUIRE(two.port[0]->send(&sent) == 0);
+    CHECK(two.next_cell(1)->kind == CellKind::address);
+    if (two.port[1]->receive(&received) == 0) REQUIRE(two.port[1]->poll(done, 4) == 1);
+    CHECK(std::ranges::count(in, std::byte(at / bytes + 1)) == std::ptrdiff_t(bytes));
+    REQUIRE(two.port[0]->poll(done, 4) == 1);
+  }
+  GCCL_Transfer sent = transfer(1, staged, bytes), received = transfer(0, in.data(), bytes);
+  REQUIRE(two.port[0]->send(&sent) == 0);
+  two.next_cell(1)->far.shared.offset = bytes + 1;
+  CHECK(two.port[1]->receive(&received) == 0);
+  CHECK(two.port[1]->poll(done, 4) == -1);
+  CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
+  CHECK_MESSAGE(has(two.port[1]->fault().text, "damaged"), two.port[1]->fault().text);
+}
