@@ -50,6 +50,8 @@ struct Algorithm {
   // Its messages hold several blocks side by side. In more than one chunk each of them is a message of its own, which
   // `cost` does not know, so it is not cut up where others can be.
   bool runs = false;
+  // Slices of the rank's blocks are first copied side by side, which `cost` does not know either.
+  bool packs = false;
   // For channels without an interval: as `cost`, of the first chunk of each. Channels begin in step, all of them
   // sending and then all of them waiting or combining; only later do they drift apart, which is what `cost` is for.
   // Null: no difference.

@@ -183,6 +183,7 @@ struct CostModel {
   // nodes of one bandwidth and another; the network. Empty where routes are not known. What takes longest in them
   // bounds how fast chunks follow each other when several channels are in different phases of an algorithm.
   OnDemand<std::vector<CostModel>> parts;
+  static constexpr std::size_t kHandlingPart = 0, kMemoryPart = 1;
 
   double bytes(double count) const { return count * element_bytes; }
   bool met(double bytes) const { return bytes > eager_bytes; }

@@ -95,9 +95,19 @@ Call Prediction::chunk_call(Count shares) const {
   return chunk;
 }
 
+// With what its slices cost to lie side by side. Of several channels at once a rank copies and combines some while
+// others' messages are on their way.
+Cost Prediction::cost_of(const Call& chunk, const View& view, const CostModel& model) const {
+  const Cost cost = algorithm_.cost(chunk, view, model);
+  if (!algorithm_.packs || chunk.count >= call_.count) return cost;
+  const Cost copies = double(view.channels) * model.copy(view.all.size * model.bytes(double(chunk.count)));
+  if (view.channels == 1 || !model.parts) return cost + copies;
+  return std::max(cost, algorithm_.cost(chunk, view, model.parts->at(CostModel::kMemoryPart)) + copies);
+}
+
 Prediction::Chunk Prediction::chunk_of(const Call& chunk, const View& view) {
   Chunk c{};
-  c.one = algorithm_.cost(chunk, view, model_);
+  c.one = cost_of(chunk, view, model_);
   if (limited_) c.channel = algorithm_.cost(chunk, view_, channel_alone());
   return c;
 }
@@ -105,9 +115,9 @@ Prediction::Chunk Prediction::chunk_of(const Call& chunk, const View& view) {
 void Prediction::add_parts(Chunk& c, const Call& chunk) const {
   c.by_parts = true;
   if (!model_.parts) return;
-  c.handling = algorithm_.cost(chunk, view_, model_.parts->front());
-  for (const CostModel& part : std::span(*model_.parts).subspan(1))
-    c.busiest = std::max(c.busiest, algorithm_.cost(chunk, view_, part));
+  c.handling = cost_of(chunk, view_, model_.parts->at(CostModel::kHandlingPart));
+  for (const CostModel& part : std::span(*model_.parts).subspan(CostModel::kMemoryPart))
+    c.busiest = std::max(c.busiest, cost_of(chunk, view_, part));
 }
 
 Prediction::Chunk& Prediction::known(Count shares) {

@@ -337,6 +337,23 @@ TEST_CASE("where memory is slower than the links, closed forms count the copies 
   }
 }
 
+// Of a call that is cut up recursive halving first copies a rank's slices of all blocks side by side.
+TEST_CASE("where memory is slower than the links, predictions count the copies of slices") {
+  const Algorithm& a = *find_algorithm(Collective::reduce_scatter, "recursive_halving");
+  for (const Rank ranks : {8u, 12u, 16u}) {
+    const Star star(ranks, 8, 900, {.overhead_ns = 400, .receive_overhead_ns = 300, .combine_GBps = 4, .copy_GBps = 4});
+    const CostModel model = cost_model(star, first_cards(ranks), 4);
+    for (const Slicing& slicing : {Slicing{1, 1, 8}, {4, 1, 8}, {2, 2, 8}, {4, 4, 8}, {8, 8, 8}, {64, 8, 8}}) {
+      const Count count = 1 << 18;
+      const double s = simulated_ns(a, star, ranks, count, slicing),
+                   p = predicted(a, call_of(a, count), Layout::flat(ranks).view(0), model, slicing);
+      INFO(ranks, " ranks, ", slicing.shares, " chunks, ", slicing.lanes, " channels: predicted ", p, " ns, simulated ",
+           s, " ns");
+      CHECK(std::abs(p - s) <= 0.1 * s);
+    }
+  }
+}
+
 // An algorithm that has no interval is predicted as though its chunks took turns; what overlaps all the same is not
 // held to this.
 TEST_CASE("a prediction with chunks follows the engine, where ranks pass on a chunk while the next arrives") {

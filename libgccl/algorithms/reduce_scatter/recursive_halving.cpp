@@ -39,6 +39,7 @@ constexpr Algorithm reduce_scatter_recursive_halving = {
     .cost = vector_cost<reduce_scatter_recursive_halving_over>,
     .at_once = true,
     .rounds = true,
+    .packs = true,
 };
 
 }  // namespace gccl
