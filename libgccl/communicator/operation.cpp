@@ -48,7 +48,9 @@ std::string Operation::awaited(Rank* peer, bool* receives) const {
   if (replaying) {
     const Program::Awaited a = replay.awaited();
     *peer = a.peer;
-    return fmt::format("its message of {} bytes (step {} of {})", a.bytes, replay.next + 1, a.steps);
+    *receives = a.receives;
+    return fmt::format("{} of {} bytes (step {} of {})", a.receives ? "its message" : "it to take a message", a.bytes,
+                       replay.next + 1, a.steps);
   }
   std::string text = "a message";
   if (!flow || !flow->awaited(peer, &text, receives)) *receives = false;

@@ -54,6 +54,7 @@ class Program {
     Rank peer;
     std::uint32_t bytes;
     std::size_t steps;  // of the whole program
+    bool receives;      // a message is waited for, and not the taking of one
   };
   virtual Awaited awaited(const Replay& replay) const = 0;
   // Looks whether a peer has failed or aborted, or the one that is waited for has left; then *fault says so.

@@ -1,5 +1,7 @@
 // What several peers read in one place: chunks that all pipes of a rank have in common, and memory that it stages.
 #include <doctest/doctest.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +13,21 @@
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/transports/shm/pipe_program.hpp"
 #include "tests/shm/ports.hpp"
+
+namespace {
+bool shared_memory_is_half_full = false;
+}
+
+// As the system's, or of a machine half of whose shared memory is taken.
+extern "C" int fstatvfs(int file, struct statvfs* to) noexcept {
+  struct statfs all {};
+  if (::fstatfs(file, &all) != 0) return -1;
+  *to = {};
+  to->f_frsize = (unsigned long)all.f_bsize;
+  to->f_blocks = all.f_blocks;
+  to->f_bavail = shared_memory_is_half_full ? all.f_blocks / 2 : all.f_bavail;
+  return 0;
+}
 
 using namespace gccl;
 using namespace gccl::shm;
@@ -53,6 +70,10 @@ TEST_CASE("what goes to several peers is written once, and not written over befo
     };
     send_more();
     CHECK(sent == 8);
+    CHECK(root.awaited().peer == 1);
+    CHECK(!root.awaited().receives);
+    GCCL_Fault fault{};
+    CHECK(root.healthy(&fault));
     for (int round = 0; round < 40; ++round) {  // a rank reads all before another reads the first
       for (Rank r = 1; r < n; ++r) {
         send_more();
@@ -72,6 +93,9 @@ TEST_CASE("what is staged is read in the sender's segment, with no right to read
   ::unsetenv("GCCL_SHM_ZERO_COPY");
   CHECK(two.port[0]->staging(0) == nullptr);
   CHECK(two.port[0]->staging((1 << 20) + 1) == nullptr);
+  shared_memory_is_half_full = true;
+  CHECK(two.port[0]->staging(bytes) == nullptr);
+  shared_memory_is_half_full = false;
   std::byte* const staged = two.port[0]->staging(2 * bytes);
   REQUIRE(staged);
   CHECK(two.port[0]->staging(bytes) == staged);

@@ -8,14 +8,14 @@
 
 namespace gccl {
 
-// Vectors of such a length are given back to the system when the call is over, so their pages come anew in the next
-// one: zeroed, and registered with the NIC. glibc does so with every piece of 32 MiB and more, and with shorter ones
+// Vectors longer than this are given back to the system when the call is over, so their pages come anew in the next
+// one: zeroed, and registered with the NIC. glibc does so with every piece from 32 MiB on, and with shorter ones
 // where those of a call together are twice as long as the longest so far (mallopt(3): M_MMAP_THRESHOLD,
 // M_TRIM_THRESHOLD) and nothing holds them back.
 struct MpiMemory {
   double fresh_GBps = 0;           // how fast the pages come
-  Count fresh_bytes = 32 << 20;    // of a call that allocates one vector, from this length of it on
-  Count several_bytes = 32 << 20;  // of one that allocates several, each of them so long
+  Count fresh_bytes = 32 << 20;    // of a call that allocates one vector, longer than this
+  Count several_bytes = 32 << 20;  // of one that allocates several, each of them longer than this
 };
 
 void read_mpi(const json::Node& value, std::optional<MpiMemory>& memory);

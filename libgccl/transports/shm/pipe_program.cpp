@@ -153,14 +153,14 @@ PipeProgram::Outcome PipeProgram::advance(Replay& replay, Backoff* backoff) cons
 
 PipeProgram::Awaited PipeProgram::awaited(const Replay& replay) const {
   const Step& s = steps_[replay.next];
-  return {.peer = s.same > 1 ? port_->awaited(ends_of(s))->peer : s.peer, .bytes = s.bytes, .steps = steps_.size()};
+  const End* const joint = s.same > 1 ? port_->awaited(ends_of(s)) : nullptr;
+  return {.peer = joint ? joint->peer : s.peer, .bytes = s.bytes, .steps = steps_.size(), .receives = s.op != Op::send};
 }
 
 bool PipeProgram::healthy(const Replay& replay, GCCL_Fault* fault) const {
   if (!port_) return true;
   const Step& s = steps_[replay.next];
-  End* const waiting[] = {s.same > 1 ? port_->awaited(ends_of(s)) : s.end};
-  if (port_->healthy(waiting)) return true;
+  if (port_->healthy(ends_of(s), s.same > 1)) return true;
   *fault = port_->fault();
   return false;
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -117,13 +118,16 @@ int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
   return error;
 }
 
-int Segment::reserve_common(std::uint32_t i) {
-  assert(owner_ && i < kCommons);
-  return reserve(file_->descriptor(), off_t(offset_ + common_at(pipes_) + i * kChunkBytes), off_t(kChunkBytes));
+int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes) {
+  assert(owner_ && i < kCommons && bytes <= kChunkBytes);
+  return reserve(file_->descriptor(), off_t(offset_ + common_at(pipes_) + i * kChunkBytes), off_t(bytes));
 }
 
 int Segment::reserve_staging(std::size_t bytes) {
   assert(owner_ && bytes <= sizeof(Staging));
+  struct statvfs all {};
+  if (::fstatvfs(file_->descriptor(), &all) != 0) return errno;
+  if (all.f_blocks != 0 && all.f_bavail < all.f_blocks / 2 + bytes / all.f_frsize) return ENOSPC;
   return reserve(file_->descriptor(), off_t(offset_ + staging_at(pipes_)), off_t(bytes));
 }
 

@@ -129,12 +129,13 @@ std::byte* Port::staging(std::size_t bytes) {
   return segment_->staging();
 }
 
-End* Port::awaited(std::span<End* const> ends) const {
+End* Port::awaited(std::span<End* const> ends, std::optional<Rank> of) const {
+  const auto looked_for = [&](const End* e) { return !of || e->peer == *of; };
   for (const auto& [e, cells] : commons_[next_common_].readers)
-    if (!e->writer.has_read(cells)) return e;
+    if (looked_for(e) && !e->writer.has_read(cells)) return e;
   for (End* const e : ends)
-    if (e->writer.full()) return e;
-  return ends[0];
+    if (looked_for(e) && e->writer.full()) return e;
+  return nullptr;
 }
 
 void Port::fail(int result, Rank peer, const std::string& text) {
@@ -162,7 +163,7 @@ bool Port::fail_if_aborted(Neighbour& n) {
   return true;
 }
 
-bool Port::healthy(std::span<End* const> waiting) {
+bool Port::healthy(std::span<End* const> waiting, bool joint) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
@@ -176,8 +177,9 @@ bool Port::healthy(std::span<End* const> waiting) {
     const auto missed = [&] {
       // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
       const auto is_missing = [&](End* e) { return missing(*e); };
-      return h.fault_state.load(std::memory_order_acquire) != 0 || std::ranges::any_of(waiting, is_missing) ||
-             std::ranges::any_of(active_, is_missing);
+      if (h.fault_state.load(std::memory_order_acquire) != 0 || std::ranges::any_of(active_, is_missing)) return true;
+      if (!joint) return std::ranges::any_of(waiting, is_missing);
+      return awaited(waiting, n.rank) != nullptr;
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -84,8 +85,8 @@ class Port {
   void abort(const GCCL_Fault& fault);
   const GCCL_Fault& fault() const { return fault_; }
   // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` are ends
-  // that somebody waits on in addition to the transfers. Not for every poll.
-  bool healthy(std::span<End* const> waiting = {});
+  // that somebody waits on in addition to the transfers; `joint`: as awaited() takes them. Not for every poll.
+  bool healthy(std::span<End* const> waiting = {}, bool joint = false);
 
   // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and
   // for reading while transfers are in flight on them.
@@ -115,8 +116,9 @@ class Port {
   std::string text_of_damage(End& e) const;
   // So much memory that all peers have mapped, the same at each call; null where there is not as much.
   std::byte* staging(std::size_t bytes);
-  // Of ends on which the same message is to be written once, one that this waits for. Any thread, but no writer beside.
-  End* awaited(std::span<End* const> ends) const;
+  // Of ends on which the same message is to be written once, one that this waits for, of that peer if one is named;
+  // null: none. Any thread, but no writer beside.
+  End* awaited(std::span<End* const> ends, std::optional<Rank> of = {}) const;
   Rank rank() const { return rank_; }
   std::uint64_t moved_bytes() const { return moved_bytes_; }  // of long messages
 
@@ -133,7 +135,7 @@ class Port {
 
   // A chunk that all ends of this port have in common: which of them read it, and up to which of their cells.
   struct Common {
-    bool reserved = false;
+    std::uint32_t reserved = 0;  // bytes
     std::vector<std::pair<End*, std::uint64_t>> readers{};
   };
 

@@ -131,10 +131,10 @@ Port::Put Port::put_common(std::span<End* const> ends, std::uint64_t signature, 
   Common& common = commons_[next_common_];
   if (!std::ranges::all_of(common.readers, [](auto& r) { return r.first->writer.read_up_to(r.second); }))
     return Put::pipe_full;
-  if (!common.reserved) {
-    reserve_error_ = segment_->reserve_common(next_common_);
+  if (bytes > common.reserved) {
+    reserve_error_ = segment_->reserve_common(next_common_, bytes);
     if (reserve_error_ != 0) return Put::no_memory;
-    common.reserved = true;
+    common.reserved = bytes;
     common.readers.reserve(neighbours_.size());
   }
   common.readers.clear();
