@@ -74,6 +74,19 @@ TEST_CASE("a rank of Open MPI's binomial broadcast sends to all its children at 
   }
 }
 
+TEST_CASE("and off powers of two the tree has fewer children") {
+  // Counted by hand in the tree of ompi/mca/coll/base/coll_base_topo.c: rank r has the children r + d, d a power of two
+  // above r, below the number of ranks.
+  const double v = 64 * kMiB;
+  for (const auto& [nodes, vectors] :
+       {std::pair(3, 2), std::pair(5, 4), std::pair(6, 5), std::pair(17, 11), std::pair(33, 16)}) {
+    CAPTURE(nodes);
+    int levels = 0;
+    while (1 << levels < nodes) ++levels;
+    CHECK(more({"broadcast", "binomial_ompi", nodes, v}) == doctest::Approx((vectors - levels) * v / kWire));
+  }
+}
+
 TEST_CASE("copies, and memory that a call allocates, are paid for from the set's lengths on") {
   // One vector of its own, there and back.
   for (const double v : {4 * kMiB, 64 * kMiB}) {
@@ -107,7 +120,8 @@ TEST_CASE("exchanges step by step, and blocking sends that wait for their receiv
   const double longer = 8 * 32 * 1024, shorter = 8 * 16 * 1024;  // blocks of 32 and 16 KiB
   CHECK(more({"scatter", "linear_ompi", 8, longer}) == doctest::Approx(7 * kMessage));
   CHECK(more({"scatter", "linear_ompi", 8, shorter}) == doctest::Approx(0));
-  CHECK(more({"scatter", "linear_nb_ompi", 8, longer}) == doctest::Approx(0));
+  for (const std::string algorithm : {"linear_nb_ompi", "LINEAR_NB_ompi"})
+    CHECK(more({"scatter", algorithm, 8, longer}) == doctest::Approx(0));
   CHECK(more({"gather", "linear_ompi", 8, longer}) == doctest::Approx(3.5 * kMessage));
 }
 
@@ -125,6 +139,21 @@ TEST_CASE("Open MPI's own choice for a reduce-scatter is by the rules of MPI_Red
   CHECK(rows[0]["predicted_algorithm"] == "ring");
   CHECK(rows[1]["predicted_algorithm"] == "recursive_halving");
   for (const Json& row : rows) CHECK(row["planner"] == "openmpi");
+}
+
+TEST_CASE("gccl diagnose looks for a wrong algorithm among those of the rows' library") {
+  const Folder folder;
+  folder.write("c.json", cluster(true).dump());
+  // What recursive doubling takes: log2 n messages and sums of V, two copies, and V of fresh memory beyond 32 MiB.
+  std::string table = kColumns;
+  for (double v = 4096; v <= 256 * kMiB; v *= 4)
+    table += fmt::format(
+        "m,32,1,all_reduce,default_ompi,,{:.0f},{:.3f},,,src,n\n", v,
+        (5 * (kMessage + v / kWire + v / kCombine) + 2 * v / kCopy + (v > 32 * kMiB ? v / kFresh : 0)) / 1e3);
+  folder.write("m.csv", table);
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "c.json"}, folder.path);
+  INFO(e.out);
+  CHECK(e.out.find("Most likely wrong algorithm for the size, recursive_doubling for all sizes") != std::string::npos);
 }
 
 TEST_CASE("gccl fit finds how fast allocated memory comes") {

@@ -30,7 +30,7 @@ Times predicted(const std::vector<Measurement>& rows, const Variant& variant, co
   if (!variant.algorithm.empty())
     for (Measurement& m : asked)
       if (measured_algorithm(m.kind, m.algorithm).automatic && find_algorithm(m.kind, variant.algorithm))
-        m.algorithm = variant.algorithm;
+        m.algorithm = named_alike(m.kind, variant.algorithm, m.algorithm);
   Times us(rows.size(), NAN);
   const MeasuredPoints points(asked, variant.cluster, file, skipped, variant.planner);
   for (const Predicted& p : points.closed(variant.cluster, &skipped)) us[p.row] = p.us;

@@ -87,4 +87,16 @@ MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
   return wrong();
 }
 
+std::string named_alike(Collective kind, std::string_view ours, const std::string& like) {
+  const std::string name = lower_case(like);
+  // What means something else there has another name.
+  for (const OtherName& o : kOtherNames)
+    if (is_mpi(name) && o.kind == kind && o.ours == ours &&
+        std::ranges::any_of(kFalseFriends, [&](const OtherName& f) { return f.kind == kind && f.other == ours; }))
+      return named_alike(kind, o.other, like);
+  for (const std::string_view s : kMpiSuffixes)
+    if (name.ends_with(s)) return std::string(ours) + std::string(s);
+  return std::string(ours) + (name.starts_with("open mpi") ? "_ompi" : is_mpi(name) ? "_mpich" : "");
+}
+
 }  // namespace gccl::sim

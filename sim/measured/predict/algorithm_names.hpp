@@ -19,4 +19,7 @@ struct MeasuredAlgorithm {
 // "NCCL_ALGO=ring", "Tree", "recursive_doubling_ompi", "NCCL default (auto)", or a name of GCCL's own.
 MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& name);
 
+// Another algorithm's name in the place of this one, of the same library: "ring" for "default_ompi" is "ring_ompi".
+std::string named_alike(Collective kind, std::string_view ours, const std::string& like);
+
 }  // namespace gccl::sim

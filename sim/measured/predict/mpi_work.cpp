@@ -1,7 +1,7 @@
 #include "sim/measured/predict/mpi_work.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
 
 namespace gccl::sim {
 namespace {
@@ -27,10 +27,19 @@ constexpr Reduction kReductions[] = {
     {Collective::reduce_scatter, "recursive_halving", 1, 1, true, 1.5, 1, 1},
     {Collective::reduce, "binomial", 0, 1, true, 2},
     {Collective::reduce, "rabenseifner", 1, 1, true, 1.5, 1, 0.5},
-    {Collective::reduce, "direct", 1, 1, false, 1},
+    {Collective::reduce, "direct", 0, 1, false, 1},
 };
 
 bool is(const Algorithm& a, Collective kind, std::string_view name) { return a.kind == kind && a.name == name; }
+
+// Until all of a binomial tree of n have a vector, in vectors of a rank's port, where each rank sends to all its
+// children at once: to rank + d for each power of two d above the rank, as far as there are such ranks.
+Rank at_once(Rank rank, Rank n) {
+  Rank children = 0, longest = 0;
+  for (Count d = std::bit_ceil(Count(rank) + 1); rank + d < n; d *= 2, ++children)
+    longest = std::max(longest, at_once(Rank(rank + d), n));
+  return children + longest;
+}
 
 }  // namespace
 
@@ -47,8 +56,8 @@ MpiWork mpi_work(const Algorithm& a, bool open_mpi, bool whole, Rank ranks, Rank
     }
   // A rank of Open MPI sends to all its children at once, so the nearest one, whose subtree is the largest, gets its
   // vector as late as the others: k (k + 1) / 2 vectors after each other on 2^k nodes, not k.
-  if (const double k = std::bit_width(nodes - 1); open_mpi && whole && is(a, Collective::broadcast, "binomial"))
-    work.sent = k * (k - 1) / 2 * bytes;
+  if (open_mpi && whole && nodes > 1 && is(a, Collective::broadcast, "binomial"))
+    work.sent = (at_once(0, nodes) - std::bit_width(nodes - 1)) * bytes;
   // Ranks between the root and the leaves hold their subtrees' blocks in memory of their own.
   if (is(a, Collective::gather, "binomial")) work.allocated = bytes, work.touched = bytes / 2;
   if (is(a, Collective::scatter, "binomial")) work.allocated = bytes / 2, work.touched = bytes * (1 - 2.0 / ranks);

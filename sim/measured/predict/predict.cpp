@@ -257,7 +257,7 @@ class MpiExtra {
                             world_.ranks(), nodes_, double(m.bytes));
     // Rules choose between exchanges step by step and at once, which are one row here; linear_nb does not wait.
     if (row.automatic) work.waits = 0;
-    if (row.automatic || m.algorithm.find("_nb") != std::string::npos) work.met = 0;
+    if (row.automatic || lower_case(m.algorithm).find("_nb") != std::string::npos) work.met = 0;
     return mpi_work_us(work, double(m.bytes) / world_.ranks(), costs_[plan.protocol], *memory_);
   }
 
