@@ -143,6 +143,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
     if (chooses == "openmpi" && m.kind == Collective::reduce_scatter) {
       algorithm.algorithm = chosen_by_open_mpi(m);
       algorithm.automatic = false;
+      chooses.clear();
     }
     if (algorithm.algorithm) {
       const auto [layout, fresh] = layouts.try_emplace(cards);
