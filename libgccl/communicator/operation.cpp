@@ -48,7 +48,6 @@ std::string Operation::awaited(Rank* peer, bool* receives) const {
   if (replaying) {
     const Program::Awaited a = replay.awaited();
     *peer = a.peer;
-    *receives = a.receives;
     return fmt::format("{} of {} bytes (step {} of {})", a.receives ? "its message" : "it to take a message", a.bytes,
                        replay.next + 1, a.steps);
   }

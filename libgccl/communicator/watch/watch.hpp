@@ -55,8 +55,10 @@ class Watch {
     bool blocked = false;        // the thread that waits does nothing else meanwhile
     bool limited = false;        // ends by a time limit, after which the rank may make other calls
     std::uint32_t number = 0;    // blocked: of such waits there
-    bool receives = false;       // a message is waited for, and not the taking of one
-    std::uint32_t message = 0;   // recv, send: of those from or to that rank the how manyth
+    // A message is waited for, or what a compiled schedule waits for: the taking of one, too, for which the peer has to
+    // be in the call. Not the taking of other messages, which pass while the peer does something else.
+    bool receives = false;
+    std::uint32_t message = 0;  // recv, send: of those from or to that rank the how manyth
     bool open() const { return in != In::nothing; }
     bool agrees() const { return Watch::agrees(in); }
   };
