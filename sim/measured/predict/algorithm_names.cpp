@@ -78,12 +78,14 @@ MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
   };
   for (const OtherName& f : kFalseFriends)
     if (f.kind == kind && f.other == name) return wrong();
+  const bool in_turn = !name.ends_with("_nb");
   for (const OtherName& o : kOtherNames)
     if (o.kind == kind && o.other == name) {
       name = o.ours;
       break;
     }
-  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found, .library = library, .mpi = mpi};
+  if (const Algorithm* found = find_algorithm(kind, name))
+    return {.algorithm = found, .library = library, .mpi = mpi, .in_turn = in_turn};
   return wrong();
 }
 

@@ -13,6 +13,7 @@ struct MeasuredAlgorithm {
   bool automatic = false;                   // the library's own choice, which a planner's stands for
   PlannerKind library = PlannerKind::gccl;  // whose it is, where its rules are known
   bool mpi = false;        // of an MPI library, or over its messages: between processes, each step's message whole
+  bool in_turn = false;    // named so that a message which its algorithm sends after another one waits for that
   std::string wrong = {};  // neither: why not
 };
 

@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/select/others/openmpi_rules.hpp"
-#include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/measured/predict/mpi_work.hpp"
 #include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/read/sizes.hpp"
@@ -119,6 +119,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
                                const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
                                std::string_view planner)
     : rows_(rows) {
+  for (const Measurement& m : rows) algorithms_.push_back(measured_algorithm(m.kind, m.algorithm));
   const MeasuredNodes nodes(rows, *clusters.cards);
   std::map<std::pair<std::vector<Card>, bool>, std::map<RunKey, std::vector<std::size_t>>> found;  // by cards, and mpi
   std::map<std::vector<Card>, Layout> layouts;
@@ -128,7 +129,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
       skipped.push_back({m.at, std::move(why)});
       continue;
     }
-    MeasuredAlgorithm algorithm = measured_algorithm(m.kind, m.algorithm);
+    MeasuredAlgorithm algorithm = algorithms_[i];
     const Cluster& cluster = algorithm.mpi ? *clusters.mpi : *clusters.cards;
     if (!algorithm.wrong.empty()) {
       skipped.push_back({m.at, algorithm.wrong});
@@ -153,7 +154,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
       algorithm.algorithm = served_by(algorithm, call, m.ranks());
       if (!has_counts(m.kind) && !algorithm.algorithm->can(call, layout->second.view(0))) {
         skipped.push_back({m.at, fmt::format("\"{}\" cannot serve this {} on {} in GCCL", algorithm.algorithm->name,
-                                             name(m.kind), json::format_ranks(m.ranks()))});
+                                             name(m.kind), counted(m.ranks(), "rank"))});
         continue;
       }
     }
@@ -241,32 +242,26 @@ namespace {
 // What the rows of a world that are of an MPI library take beside what points of a campaign do.
 class MpiExtra {
  public:
-  MpiExtra(const SimulatedWorld& world) : world_(world), memory_(mpi_memory(*world.cluster)) {
+  explicit MpiExtra(const SimulatedWorld& world) : memory_(mpi_memory(*world.cluster)) {
     if (!memory_) return;
-    const Cluster& c = *world.cluster;
-    for (const Protocol& p : c.protocols()) costs_.push_back(cost_without_loads(c, world.cards, 1, p));
-    std::set<Rank> nodes;
-    for (const Card card : world.cards) nodes.insert(c.node_of(card));
-    nodes_ = Rank(nodes.size());
+    for (const Protocol& p : world.cluster->protocols())
+      costs_.push_back(cost_without_loads(*world.cluster, world.cards, 1, p));
   }
 
-  double us(const Part& part, const Measurement& m) const {
+  double us(const Part& part, const MeasuredAlgorithm& named, double bytes) const {
     if (!memory_) return 0;
     const Plan& plan = part.plan();
-    const MeasuredAlgorithm row = measured_algorithm(m.kind, m.algorithm);
-    MpiWork work = mpi_work(*plan.algorithm, row.library == PlannerKind::openmpi, plan.slicing.shares == 1,
-                            world_.ranks(), nodes_, double(m.bytes));
-    // Rules choose between exchanges step by step and at once, which are one row here; linear_nb does not wait.
-    if (row.automatic) work.waits = 0;
-    if (row.automatic || lower_case(m.algorithm).find("_nb") != std::string::npos) work.met = 0;
-    return mpi_work_us(work, double(m.bytes) / world_.ranks(), costs_[plan.protocol], *memory_);
+    const View view = part.largest().layout->view(0);
+    MpiWork work = mpi_work(*plan.algorithm, named.library == PlannerKind::openmpi, plan.slicing.shares == 1,
+                            view.all.size, view.nodes, bytes);
+    // Rules choose between exchanges step by step and at once, which are one row here.
+    if (!named.in_turn) work.waits = work.met = 0;
+    return mpi_work_us(work, bytes / view.all.size, costs_[plan.protocol], *memory_);
   }
 
  private:
-  const SimulatedWorld& world_;
   std::optional<MpiMemory> memory_;
   std::vector<CostModel> costs_;  // by protocol
-  Rank nodes_ = 0;
 };
 
 }  // namespace
@@ -286,11 +281,12 @@ void MeasuredPoints::add(const Campaign& campaign, const World& world, const std
       const std::size_t p = at.at({run, bytes});
       const Part& part = campaign.points[p].part();
       const auto& more = extra[campaign.points[p].world];
-      const bool chosen = measured_algorithm(rows_[row].kind, rows_[row].algorithm).automatic;
+      const MeasuredAlgorithm& named = algorithms_[row];
       const PlannerKind planner = part.task->algorithms.automatic ? part.task->planner : PlannerKind::openmpi;
-      to.push_back({row, us[p] + (more ? more->us(part, rows_[row]) : 0), part.algorithm(), part.plan().slicing,
+      to.push_back({row, us[p] + (more ? more->us(part, named, double(rows_[row].bytes)) : 0), part.algorithm(),
+                    part.plan().slicing,
                     campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name,
-                    chosen ? std::string(kPlanners[std::size_t(planner)]) : ""});
+                    named.automatic ? std::string(kPlanners[std::size_t(planner)]) : ""});
     }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/measured/measurement.hpp"
+#include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/scenario/run_campaign.hpp"
 
 namespace gccl::sim {
@@ -67,6 +68,7 @@ class MeasuredPoints {
            std::vector<Predicted>& to) const;
 
   const std::vector<Measurement>& rows_;
+  std::vector<MeasuredAlgorithm> algorithms_;  // of each row, as it names it
   std::vector<World> worlds_;
   std::map<std::size_t, bool> packed_;
 };
