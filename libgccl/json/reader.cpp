@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "libgccl/base/counted.hpp"
 #include "libgccl/base/regular_file.hpp"
 #include "libgccl/json/nearest.hpp"
 
@@ -307,7 +306,5 @@ void replace_control(nlohmann::json& value) {
 std::string format_value(const nlohmann::json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
-
-std::string format_ranks(std::uint64_t ranks) { return counted(ranks, "rank"); }
 
 }  // namespace gccl::json

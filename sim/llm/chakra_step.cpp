@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/llm/chakra.hpp"
 #include "sim/llm/step_result.hpp"
 
@@ -205,7 +206,7 @@ class Traces {
     const bool sends = n.type == ChakraType::send;
     const Rank from = sends ? rank_ : n.source, to = sends ? n.destination : rank_;
     if (from >= ranks_ || to >= ranks_ || from == to)
-      fail(n, fmt::format("from rank {} to rank {}, expected two of {}", from, to, json::format_ranks(ranks_)));
+      fail(n, fmt::format("from rank {} to rank {}, expected two of {}", from, to, counted(ranks_, "rank")));
     const auto key = std::tuple(from, to, n.tag);
     return enter(messages_[{key, count[key]++}], n,
                  {Collective::sendrecv, n.comm_bytes, Dtype::u8, GroupSet::pipeline, false}, {from, to});

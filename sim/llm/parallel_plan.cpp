@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/llm/arithmetic.hpp"
 #include "sim/report/table.hpp"
 
@@ -93,11 +94,11 @@ std::vector<Candidate> candidates(const ParallelQuestion& q, const LlmWorkload& 
     throw json::InputError(
         least_GB == 0
             ? fmt::format("{}: no parallel sizes divide model and batch on {}", q.file.string(),
-                          json::format_ranks(q.ranks))
+                          counted(q.ranks, "rank"))
             : fmt::format(
                   "{}: nothing fits {:.4g} GB on {}: the least that a step takes is {:.4g} GB, of {:.4g} GB that may "
                   "be used",
-                  q.file.string(), q.memory_GB, json::format_ranks(q.ranks), least_GB, q.memory_GB * q.memory_share));
+                  q.file.string(), q.memory_GB, counted(q.ranks, "rank"), least_GB, q.memory_GB * q.memory_share));
   return all;
 }
 
@@ -235,9 +236,9 @@ std::string parallel_plan_text(Json plan) {
   const std::size_t ways = plan["ways"], more = ways - (rows.size() - 1);
   return fmt::format("{} on {}, {}: {} ways fit {:.4g} GB a card\n{}{}",
                      plan["workload"]["name"].get_ref<const std::string&>(),
-                     plan["cluster"].get_ref<const std::string&>(),
-                     json::format_ranks(plan["ranks"].get<std::uint64_t>()), ways, plan["memory_GB"].get<double>(),
-                     aligned(rows, 200), more > 0 ? fmt::format("  and {} more, which --json has\n", more) : "");
+                     plan["cluster"].get_ref<const std::string&>(), counted(plan["ranks"].get<std::uint64_t>(), "rank"),
+                     ways, plan["memory_GB"].get<double>(), aligned(rows, 200),
+                     more > 0 ? fmt::format("  and {} more, which --json has\n", more) : "");
 }
 
 }  // namespace gccl::sim::llm

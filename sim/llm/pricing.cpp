@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/placement.hpp"
@@ -91,7 +92,7 @@ StepWorld Pricer::world(const LlmWorkload& w) {
     w.where.find("parallel")
         .value_or(w.where)
         .fail(fmt::format("asks for {} (tensor x context x data x pipeline), but {} has only {} cards",
-                          json::format_ranks(ranks), cluster->name(), cluster->cards()));
+                          counted(ranks, "rank"), cluster->name(), cluster->cards()));
   return {cluster, place(w.placement, *cluster, ranks, w.seed)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/llm/step_report.hpp"
 #include "sim/report/canvas.hpp"
@@ -192,7 +193,7 @@ std::string communications(const Json& r) {
     for (const Json& c : t["calls"]) {
       calls +=
           fmt::format("{}{} {} on {}", calls.empty() ? "" : " + ", c["collective"].get_ref<const std::string&>(),
-                      json::format_bytes(c["bytes"].get<std::uint64_t>()), json::format_ranks(c["ranks"].get<Rank>()));
+                      json::format_bytes(c["bytes"].get<std::uint64_t>()), counted(c["ranks"].get<Rank>(), "rank"));
       algorithms += (algorithms.empty() ? "" : " + ") + c.value("algorithm", "-");
     }
     rows.push_back({t["kind"], t["what"], calls, algorithms, format_time(t["time_us"]),
@@ -240,7 +241,7 @@ std::string step_page(const PlayedStep& s) {
       "<header><h1>{}</h1><p class=\"facts\">{} on {}: {}; {} engine. {}</p></header>\n<main>\n<div class=\"card "
       "headlines\"><h3>{} {}{}{}</h3>{}{}</div>\n",
       escaped(title), escaped(r["phase"].get<std::string>()), escaped(r["cluster"]["name"].get<std::string>()),
-      json::format_ranks(r["ranks"].get<std::uint64_t>()), escaped(r["engine"].get<std::string>()),
+      counted(r["ranks"].get<std::uint64_t>(), "rank"), escaped(r["engine"].get<std::string>()),
       escaped(r["workload"]["description"].get<std::string>()),
       r["phase"] == "decode" ? "A token takes" : "A step takes", format_time(r["step_us"]),
       r["tokens_per_s"] > 0 ? fmt::format(", {:.4g} tokens/s", r["tokens_per_s"].get<double>()) : "",

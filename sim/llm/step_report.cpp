@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/engine/chrome_events.hpp"
 #include "sim/report/table.hpp"
@@ -39,7 +40,7 @@ std::string headline(const Json& r) {
       sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", letter, n);
   return fmt::format("{}: {} on {}, {}{}{}, {} engine", r["workload"]["name"].get_ref<const std::string&>(),
                      r["phase"].get_ref<const std::string&>(), r["cluster"]["name"].get_ref<const std::string&>(),
-                     json::format_ranks(r["ranks"].get<std::uint64_t>()), sizes.empty() ? "" : " (" + sizes + ")",
+                     counted(r["ranks"].get<std::uint64_t>(), "rank"), sizes.empty() ? "" : " (" + sizes + ")",
                      r["phase"] != "training"  ? ""
                      : r["micro_batches"] == 1 ? ", 1 micro-batch"
                                                : fmt::format(", {} micro-batches", r["micro_batches"].get<Count>()),

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
@@ -106,7 +107,7 @@ Parallel read_parallel(const json::Node& node) {
   if (p.interleave > 1 && p.pipeline == 1) node.at("interleave").fail("there is no pipeline to interleave");
   if (p.stage_ranks() % p.expert != 0)
     node.at("expert").fail(fmt::format("found {}, expected a divisor of the {} of a stage (tensor x context x data)",
-                                       p.expert, json::format_ranks(p.stage_ranks())));
+                                       p.expert, counted(p.stage_ranks(), "rank")));
   return p;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/canvas.hpp"
 #include "sim/report/table.hpp"
@@ -45,7 +46,7 @@ std::string plan_text(const Json& plan) {
 std::string call_text(const Json& e) {
   return fmt::format("{} of {} ({} x {}) on {} of {}{}", e["collective"].get<std::string>(),
                      json::format_bytes(e["bytes"].get<std::uint64_t>()), e["count"].get<std::uint64_t>(),
-                     e["dtype"].get<std::string>(), json::format_ranks(e["ranks"].get<std::uint64_t>()),
+                     e["dtype"].get<std::string>(), counted(e["ranks"].get<std::uint64_t>(), "rank"),
                      e["cluster"].get<std::string>(),
                      e.contains("parameters") ? ", with " + e["parameters"].get<std::string>() : "");
 }

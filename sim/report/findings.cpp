@@ -84,7 +84,7 @@ class Contest {
 
   bool empty() const { return columns_.empty(); }
   std::uint64_t x(const Json& row) const { return whole(row, by_ranks_ ? "ranks" : "bytes"); }
-  std::string at(std::uint64_t x) const { return by_ranks_ ? json::format_ranks(x) : json::format_bytes(x); }
+  std::string at(std::uint64_t x) const { return by_ranks_ ? counted(x, "rank") : json::format_bytes(x); }
   // "ring", or "ring, chunks 8" where runs differ in that too.
   std::string name(const Json& row) const {
     std::string name = text(row, "algorithm");
@@ -330,7 +330,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
   if (engines[0].second.empty()) return Json();
   std::string subject = text(first, "collective");
   if (const std::string label = text(first, "label"); !label.empty()) subject += fmt::format(" \"{}\"", label);
-  if (several_ranks && !by_ranks) subject += ", " + json::format_ranks(whole(first, "ranks"));
+  if (several_ranks && !by_ranks) subject += ", " + counted(whole(first, "ranks"), "rank");
   if (engines.size() > 1) subject += fmt::format(" ({} engine)", engines[0].first);
   Json notes = Json::array();
   const auto add = [&](const std::string& note) {
@@ -352,7 +352,7 @@ Json finding_of_sequence(const Json& row) {
   if (!(number(row, "time_us") >= 0)) return Json();
   std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
               words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
-                                  json::format_ranks(whole(row, "ranks")), text(row, "engine"));
+                                  counted(whole(row, "ranks"), "rank"), text(row, "engine"));
   for (const std::string& more : {fault_words(row), limit_of(row)})
     if (!more.empty()) words += "; " + more;
   return {{"cluster", text(row, "cluster")}, {"subject", subject}, {"headline", words + "."}, {"notes", Json::array()}};

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/findings.hpp"
 
@@ -136,7 +137,7 @@ std::string title(const Json& row) {
   if (!row["label"].get_ref<const std::string&>().empty())
     text += fmt::format(" \"{}\"", row["label"].get<std::string>());
   text += fmt::format(" on {}, {}", row["cluster"].get<std::string>(),
-                      json::format_ranks(row["world_ranks"].get<std::uint64_t>()));
+                      counted(row["world_ranks"].get<std::uint64_t>(), "rank"));
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
   if (row.value("chunks", 1) > 1 && !row.value("planned", false))

@@ -31,7 +31,7 @@ struct DocumentTimes {
 
 std::string size_and_ranks(const Node& row) {
   return fmt::format("{}, {}", json::format_bytes(row.at("bytes").bytes(~std::uint64_t(0))),
-                     json::format_ranks(std::uint64_t(row.at("ranks").integer(1, 1 << 30))));
+                     counted(std::uint64_t(row.at("ranks").integer(1, 1 << 30)), "rank"));
 }
 
 std::string optional_text(const Node& row, const char* key) {

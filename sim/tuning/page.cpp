@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/canvas.hpp"
 #include "sim/report/embedded.hpp"
@@ -45,7 +46,7 @@ struct Shown {
 template <class Show>
 std::string heat_map(const Grid& grid, const std::set<std::uint64_t>& ranks, Show show) {
   std::string out = "<table class=\"map\"><tr><th></th>";
-  for (const std::uint64_t n : ranks) out += fmt::format("<th>{}</th>", json::format_ranks(n));
+  for (const std::uint64_t n : ranks) out += fmt::format("<th>{}</th>", counted(n, "rank"));
   out += "</tr>\n";
   for (const auto& [bytes, row] : grid) {
     out += fmt::format("<tr><th>{}</th>", json::format_bytes(bytes));
@@ -178,7 +179,7 @@ std::string collective_section(const std::string& kind, const std::vector<const 
   for (const auto& [bytes, row] : grid)
     if (const auto at = row.find(*ranks.rbegin()); at != row.end()) most.push_back(at->second);
   return out + fmt::format("</div>\n<div class=\"card\"><h4>Time against size, {}</h4>\n{}</div>\n",
-                           json::format_ranks(*ranks.rbegin()), curves(most));
+                           counted(*ranks.rbegin(), "rank"), curves(most));
 }
 
 std::string file_section(const ShownFile& f, std::size_t i) {

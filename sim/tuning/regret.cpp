@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl::sim {
@@ -63,7 +64,7 @@ double regret_percent(const Json& cell, const std::string& whose) {
 std::string place_text(const Json& cell) {
   return fmt::format("{} {}, {}", cell.at("collective").get<std::string>(),
                      json::format_bytes(cell.at("bytes").get<std::uint64_t>()),
-                     json::format_ranks(cell.at("ranks").get<std::uint64_t>()));
+                     counted(cell.at("ranks").get<std::uint64_t>(), "rank"));
 }
 
 void add_regret(Json& document) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/table.hpp"
 #include "sim/tuning/regret.hpp"
@@ -40,7 +41,7 @@ std::string winners(const std::vector<const Json*>& cells) {
     rows[(*c)["bytes"].get<std::uint64_t>()][ranks] = std::move(text);
   }
   std::string text = fmt::format("  {:<12}", "bytes");
-  for (const auto& [ranks, w] : width) text += fmt::format("  {:<{}}", json::format_ranks(ranks), w);
+  for (const auto& [ranks, w] : width) text += fmt::format("  {:<{}}", counted(ranks, "rank"), w);
   text += '\n';
   for (auto& [bytes, row] : rows) {
     std::string line = fmt::format("  {:<12}", json::format_bytes(bytes));
@@ -118,8 +119,7 @@ std::string tuning_text(Json d) {
   std::string text = fmt::format("{} ({} engine, {})\n", cluster_text(d), d["engine"].get<std::string>(),
                                  d["dtype"].get<std::string>());
   if (const std::size_t failed = d["failed"].size(); failed > 0)
-    text +=
-        fmt::format("{} place{} failed, and {} left out\n", failed, failed == 1 ? "" : "s", failed == 1 ? "is" : "are");
+    text += fmt::format("{} failed, and {} left out\n", counted(failed, "place"), failed == 1 ? "is" : "are");
   else if (!d["complete"].get<bool>())
     text += "interrupted: what follows was found until then\n";
   for (const auto& [kind, cells] : by_collective)

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/description/digest.hpp"
@@ -213,7 +214,7 @@ class Sweep {
   }
 
   static std::string place_text(const SweepPlace& p) {
-    return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
+    return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), counted(p.ranks, "rank"));
   }
 
   // The middles of neighbours that are so many times apart or more, where differ(below, above).

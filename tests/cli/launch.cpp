@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/has.hpp"
 #include "tests/support/program.hpp"
 
 using namespace gccl::test;
@@ -24,8 +25,6 @@ namespace {
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
-bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
-
 // `gccl launch` with these arguments, while it runs.
 struct Launch : Program {
   explicit Launch(std::vector<std::string> arguments, std::vector<std::string> environment = {})

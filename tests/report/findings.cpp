@@ -5,8 +5,10 @@
 
 #include "sim/report/csv.hpp"
 #include "sim/report/table.hpp"
+#include "tests/support/has.hpp"
 
 using namespace gccl::sim;
+using namespace gccl::test;
 using nlohmann::json;
 
 namespace {
@@ -33,8 +35,6 @@ json row(const std::string& algorithm, std::uint64_t bytes, double time_us, doub
 json result(std::initializer_list<json> rows) { return {{"runs", json(rows)}}; }
 
 std::string headline(std::initializer_list<json> rows) { return findings(result(rows)).at(0).at("headline"); }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "libgccl/transports/shm/shm_port.hpp"
+#include "tests/support/has.hpp"
 
 namespace gccl::test {
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 struct Ranks {
   std::uint32_t size;

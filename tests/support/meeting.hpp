@@ -13,6 +13,7 @@
 #include "libgccl/net/socket.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/has.hpp"
 
 namespace gccl::test {
 
@@ -74,7 +75,5 @@ std::vector<Status> in_threads(Rank size, Open open, unsigned rounds = 3, std::i
 inline void check_all_ok(const std::vector<Status>& results) {
   for (std::size_t r = 0; r < results.size(); ++r) CHECK_MESSAGE(results[r].ok(), r << ": " << results[r].text());
 }
-
-inline bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 }  // namespace gccl::test

@@ -104,8 +104,7 @@ std::string skipped_text(const Json& skipped) {
     rows -= s["rows"].get<std::size_t>();
   }
   if (rows)
-    text += fmt::format("  {:>5}  for {} other reason{}: see --json\n", rows, skipped.size() - kReasonsShown,
-                        skipped.size() == kReasonsShown + 1 ? "" : "s");
+    text += fmt::format("  {:>5}  for {}: see --json\n", rows, counted(skipped.size() - kReasonsShown, "other reason"));
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl::sim {
@@ -58,7 +59,7 @@ std::string ResultRows::name(std::size_t i) const {
   std::string all = "the whole";
   if (row.single)
     all = fmt::format("{} at {}", row.algorithm, json::format_bytes(row.json->at("bytes").get<std::uint64_t>()));
-  if (several_ranks_) all += fmt::format(", {}", json::format_ranks(row.world_ranks));
+  if (several_ranks_) all += fmt::format(", {}", counted(row.world_ranks, "rank"));
   if (several_clusters_) all += fmt::format(" on {}", row.cluster);
   return all + fmt::format(" ({})", row.engine);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/judge/row_text.hpp"
@@ -43,7 +44,7 @@ std::string text_of(const Expectation& e, const ScenarioRun& run) {
   if (text.empty()) text = run.kind == ScenarioRun::Kind::collective ? std::string(name(run.task().kind)) : "sequence";
   if (e.cluster) text += fmt::format(" on {}", *e.cluster);
   if (e.engine) text += fmt::format(" ({})", *e.engine);
-  if (e.ranks) text += fmt::format(" {}", json::format_ranks(std::uint64_t(*e.ranks)));
+  if (e.ranks) text += fmt::format(" {}", counted(std::uint64_t(*e.ranks), "rank"));
   if (e.bytes) text += fmt::format(" {}", json::format_bytes(*e.bytes));
   if (e.algorithm) text += fmt::format(" {}", *e.algorithm);
   return fmt::format("{}: {}", text, e.check->demand(e));
@@ -62,7 +63,7 @@ std::string text_of(const Expectation& e, const ScenarioRun& run) {
   if (e.ranks) demand_one_of("ranks", std::to_string(*e.ranks), ranks);
   std::vector<std::string> worlds;
   for (const ResultRow& head : heads) {
-    std::string world = fmt::format("\"{}\" with {}", head.cluster, json::format_ranks(head.world_ranks));
+    std::string world = fmt::format("\"{}\" with {}", head.cluster, counted(head.world_ranks, "rank"));
     if (std::find(worlds.begin(), worlds.end(), world) == worlds.end()) worlds.push_back(std::move(world));
   }
   e.where.fail(fmt::format("selects no result; this scenario runs on {}", fmt::join(worlds, ", ")));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/scenario/judge/check.hpp"
 
 namespace gccl::sim {
@@ -36,7 +37,7 @@ inline void demand_rank(const json::Node& rank, const RunRanks& ranks) {
 inline void demand_reports(const Expectation& e, const RunRanks& ranks) {
   if (ranks.size() < 3)
     e.where.fail(fmt::format("is about slow links, of which {} say nothing; expected 3 ranks at least",
-                             json::format_ranks(ranks.size())));
+                             counted(ranks.size(), "rank")));
 }
 
 inline const nlohmann::json& faults_of(const ResultRows& rows, std::size_t i) { return rows[i].json->at("faults"); }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "libgccl/base/counted.hpp"
+
 namespace gccl::sim {
 
 std::string describe(const Scenario& scenario, const nlohmann::json& head) {
@@ -12,7 +14,7 @@ std::string describe(const Scenario& scenario, const nlohmann::json& head) {
   if (run.kind == ScenarioRun::Kind::collective)
     what = fmt::format("{} {}, {}", name(run.task().kind), head.at("algorithm").get_ref<const std::string&>(),
                        json::format_bytes(head.at("bytes").get<std::uint64_t>()));
-  return fmt::format("{}, {} of {} ({})", what, json::format_ranks(head.at("world_ranks").get<std::uint64_t>()),
+  return fmt::format("{}, {} of {} ({})", what, counted(head.at("world_ranks").get<std::uint64_t>(), "rank"),
                      head.at("cluster").get_ref<const std::string&>(), head.at("engine").get_ref<const std::string&>());
 }
 

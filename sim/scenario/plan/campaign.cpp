@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libgccl/algorithms/parts/root_order.hpp"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/load_authorities.hpp"
@@ -79,7 +80,7 @@ class Planner {
     for (const SimulatedCommunicator& c : cut)
       if (task.root >= c.ranks())
         task.where.at("root").fail(
-            fmt::format("found rank {}, but the communicator has only {}", task.root, json::format_ranks(c.ranks())));
+            fmt::format("found rank {}, but the communicator has only {}", task.root, counted(c.ranks(), "rank")));
     if (!slow_.empty())
       for (SimulatedCommunicator& c : cut) c.layout = std::make_shared<const Layout>(around(*c.layout, slow_));
     return all = std::make_shared<const std::vector<SimulatedCommunicator>>(std::move(cut));
@@ -234,7 +235,7 @@ class Planner {
       chosen.push_back(plan.algorithm);
       if (!chosen.back())
         part.task->where.fail(
-            fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
+            fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), counted(c->ranks(), "rank")));
     }
     return all;
   }
@@ -254,7 +255,7 @@ class Planner {
     for (const auto& [a, where] : asked.named) {
       if (!fits(part, *a))
         where.fail(fmt::format("\"{}\" cannot serve this {} on {} of {}", a->name, name(part.task->kind),
-                               json::format_ranks(part.largest().ranks()), world(w).cluster_name));
+                               counted(part.largest().ranks(), "rank"), world(w).cluster_name));
       append(Algorithms(shapes, a));
     }
     Chosen chosen;

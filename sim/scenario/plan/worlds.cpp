@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "sim/scenario/read/placement.hpp"
 
@@ -18,7 +19,7 @@ void check_backends(const SimulatedWorld& world, const json::Node& where) {
       where.fail(
           fmt::format("no backend of \"shm\" reaches ranks on another node, and the {} on {} are on several; "
                       "expected \"backends\": \"shm,tcp\" in its parameters, or ranks on one node",
-                      json::format_ranks(world.ranks()), world.cluster_name));
+                      counted(world.ranks(), "rank"), world.cluster_name));
 }
 
 }  // namespace
@@ -41,8 +42,8 @@ std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t 
     };
     for (const auto& [ranks, stated] : scenario.ranks) {
       if (ranks > cluster.cards())
-        stated.fail(fmt::format("found {}, but {} has only {} cards", json::format_ranks(ranks), cluster.name(),
-                                cluster.cards()));
+        stated.fail(
+            fmt::format("found {}, but {} has only {} cards", counted(ranks, "rank"), cluster.name(), cluster.cards()));
       add(ranks);
     }
     if (scenario.ranks.empty())

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "libgccl/base/counted.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -33,11 +35,11 @@ std::vector<std::vector<Rank>> cut(const Groups& g, Rank ranks) {
   const Rank stride = g.stride ? g.stride : 1;
   if (g.size == 0 && ranks % stride != 0)
     g.where->fail(
-        fmt::format("{} cannot be dealt out with stride {}: not a multiple of it", json::format_ranks(ranks), stride));
+        fmt::format("{} cannot be dealt out with stride {}: not a multiple of it", counted(ranks, "rank"), stride));
   const std::uint64_t size = g.size ? g.size : ranks / stride, block = size * stride;
   if (ranks % block != 0)
-    g.where->fail(fmt::format("{} cannot be cut into blocks of {} (size {} x stride {})", json::format_ranks(ranks),
-                              block, size, stride));
+    g.where->fail(fmt::format("{} cannot be cut into blocks of {} (size {} x stride {})", counted(ranks, "rank"), block,
+                              size, stride));
   std::vector<std::vector<Rank>> lists;
   lists.reserve(ranks / size);
   for (Rank base = 0; base < ranks; base += Rank(block))

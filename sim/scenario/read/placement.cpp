@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/scenario/description/hash.hpp"
 
 namespace gccl::sim {
@@ -72,7 +73,7 @@ std::vector<Card> place(const Placement& p, const Cluster& cluster, Rank ranks, 
           list.items()[i].fail(
               fmt::format("found card {}, but {} has only {} cards", p.cards[i], cluster.name(), cluster.cards()));
       if (p.cards.size() < ranks)
-        list.fail(fmt::format("lists {} cards for {}", p.cards.size(), json::format_ranks(ranks)));
+        list.fail(fmt::format("lists {} cards for {}", p.cards.size(), counted(ranks, "rank")));
       order = p.cards;
     }
   }
