@@ -217,6 +217,8 @@ void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
                  : theirs.code ? Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs))
                                : Status::error(text_of_no_route(transports_, spec_, r), GCCL_ERR_SYSTEM);
   }
+  if (report_.code && unreached_.ok() && spec_.size > 1)
+    log_line(kLogWarnings, fmt::format("rank {}: {}; other backends do its work", spec_.rank, text_in(report_)));
   // All agree whether it worked, and nobody's names are needed any more.
   report_ = {.code = unreached_.code(), .failed_backends = 0, .oversubscribed = 0, .text = {}};
   std::snprintf(report_.text, sizeof report_.text, "%s", unreached_.text().c_str());

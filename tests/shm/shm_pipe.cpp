@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "libgccl/transports/shm/segment.hpp"
 
@@ -36,16 +37,18 @@ struct TwoEnds {
   }
   // One message of 100 bytes through a chunk; false while no chunk is free.
   bool write_chunk(int value) {
-    std::byte* const chunk = writer.next_chunk();
-    if (!chunk) return false;
+    const std::span<std::byte> room = writer.room_in_chunk();
+    if (room.empty()) return false;
+    REQUIRE(room.size() >= 100);
     Cell* const c = writer.next();
     REQUIRE(c);
-    std::memset(chunk, value, 100);
+    std::memset(room.data(), value, 100);
     c->kind = CellKind::first;
     c->piece_bytes = 100;
     c->far.message_bytes = 100;
-    c->far.place = 0;
-    writer.use_chunk();
+    c->far.place = writer.place_in_chunks();
+    REQUIRE(writer.fill(100, true));
+    c->ends_chunk = true;
     writer.publish(c);
     return true;
   }
@@ -55,7 +58,7 @@ struct TwoEnds {
     const std::byte* const at = reader.piece(*c, c->kind, 0, 100).data();
     REQUIRE(at);
     for (int i = 0; i < 100; ++i) REQUIRE(int(at[i]) == value);
-    reader.pop_piece(c->kind, 100, 100);
+    reader.pop_piece(*c, c->kind);
   }
 };
 
@@ -130,6 +133,8 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   CHECK(is(first, 8192, 0, 10000, 0));
   CHECK(is(more, 1808, 8192, 10000, 8192));
   CHECK(is(more, 8192, 32768 + 8192, 100000, 8192));
+  CHECK(is(more, 8192, 32768, 40960, 7 * 32768));  // in the last chunk
+  CHECK(is(more, 4096, 8192, 100000, 4096));       // pieces are shorter where chunks are
   // What is not.
   CHECK_FALSE(is(in_cell, 49, 0, 49, 0));        // beyond the cell
   CHECK_FALSE(is(in_cell, 8, 0, 48, 0));         // short of the message
@@ -140,9 +145,12 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   CHECK_FALSE(is(first, 8192, 0, 100, 0));       // beyond the message
   CHECK_FALSE(is(more, 8192, 0, 10000, 0));      // the first one is missing
   CHECK_FALSE(is(first, 1808, 8192, 10000, 0));  // a second one begins
-  CHECK_FALSE(is(first, 100, 0, 100, 32768));    // beyond the chunk
+  CHECK_FALSE(is(first, 4000, 0, 10000, 0));     // would end within an element
+  CHECK_FALSE(is(more, 100, 200, 100, 0));       // all has come
+  CHECK_FALSE(is(first, 100, 0, 100, 32700));    // beyond the chunk
+  CHECK_FALSE(is(first, 100, 0, 100, 8 * 32768));
   CHECK_FALSE(is(first, 100, 0, 100, ~0ull));
-  CHECK_FALSE(is(more, 8192, 32768, 40960, 32768));
+  CHECK_FALSE(is(more, 8192, 32768, 40960, 32768 - 4096));
   CHECK_FALSE(is(address, 0, 0, 100000, 0));
   for (int kind = 5; kind < 300; kind += 37) CHECK_FALSE(is(kind, 100, 0, 100, 0));
 
@@ -169,12 +177,47 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   c.kind = CellKind::first;
   c.piece_bytes = 100;
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() == nullptr);
+  q.writer.opened(kReservedBeginning);
+  CHECK(q.reader.piece(c, c.kind, 0, 100).data() != nullptr);
+  c.far.place = kChunkBytes;
+  CHECK(q.reader.piece(c, c.kind, 0, 100).data() == nullptr);
   q.writer.opened(kReservedBeginnings);
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() != nullptr);
+  c.far.place = 0;
   c.piece_bytes = 8192;
   CHECK(q.reader.piece(c, c.kind, 0, 8192).data() == nullptr);
   q.writer.opened(kReservedChunks);
   CHECK(q.reader.piece(c, c.kind, 0, 8192).data() != nullptr);
+}
+
+TEST_CASE("a message is written whole or not at all, however much of the pipe there is") {
+  for (const Reserved has : {kReservedBeginning, kReservedBeginnings, kReservedChunks}) {
+    CAPTURE(has);
+    TwoEnds p;
+    p.writer.opened(has);
+    const std::uint32_t all = has == kReservedBeginning ? 4096 : 32768;
+    CHECK(p.writer.fits(48));
+    CHECK(p.writer.fits(all));
+    CHECK_FALSE(p.writer.fits(8 * 32768 + 1));
+    if (has != kReservedChunks) CHECK_FALSE(p.writer.fits(all + 1));
+    REQUIRE(p.write_chunk(1));
+    CHECK(p.writer.fits(48));
+    CHECK(p.writer.fits(49) == (has != kReservedBeginning));
+    CHECK(p.writer.fits(all) == (has == kReservedChunks));  // else the first chunk is needed
+    p.read_chunk(1);
+    CHECK(p.writer.fits(all));
+  }
+  // What was written while there was less is free once it is read, though by then the pipe has grown.
+  TwoEnds p;
+  p.writer.opened(kReservedBeginning);
+  for (int i = 0; i < 20; ++i) {
+    if (i == 7) p.writer.opened(kReservedBeginnings);
+    if (i == 13) p.writer.opened(kReservedChunks);
+    REQUIRE(p.write_chunk(i));
+    p.read_chunk(i);
+  }
+  for (int i = 0; i < 8; ++i) REQUIRE(p.write_chunk(i));
+  CHECK_FALSE(p.write_chunk(8));
 }
 
 }  // namespace

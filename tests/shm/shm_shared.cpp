@@ -12,20 +12,17 @@
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/transports/shm/pipe_program.hpp"
+#include "tests/shm/memory_left.hpp"
 #include "tests/shm/ports.hpp"
 
-namespace {
-bool shared_memory_is_half_full = false;
-}
-
-// As the system's, or of a machine half of whose shared memory is taken.
+// As the system's, or of a machine so much of whose shared memory is taken.
 extern "C" int fstatvfs(int file, struct statvfs* to) noexcept {
   struct statfs all {};
   if (::fstatfs(file, &all) != 0) return -1;
   *to = {};
   to->f_frsize = (unsigned long)all.f_bsize;
-  to->f_blocks = all.f_blocks;
-  to->f_bavail = shared_memory_is_half_full ? all.f_blocks / 2 : all.f_bavail;
+  to->f_blocks = 8000000;
+  to->f_bavail = gccl::test::thousandths_left * 8000;
   return 0;
 }
 
@@ -93,9 +90,9 @@ TEST_CASE("what is staged is read in the sender's segment, with no right to read
   ::unsetenv("GCCL_SHM_ZERO_COPY");
   CHECK(two.port[0]->staging(0) == nullptr);
   CHECK(two.port[0]->staging((1 << 20) + 1) == nullptr);
-  shared_memory_is_half_full = true;
+  thousandths_left = 500;
   CHECK(two.port[0]->staging(bytes) == nullptr);
-  shared_memory_is_half_full = false;
+  thousandths_left = 1000;
   std::byte* const staged = two.port[0]->staging(2 * bytes);
   REQUIRE(staged);
   CHECK(two.port[0]->staging(bytes) == staged);

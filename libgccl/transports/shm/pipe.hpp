@@ -4,8 +4,8 @@
 //
 //   cell k of 32:  | sequence k+1 | kind | signature | 48 bytes |
 //     inline_data   the whole message
-//     first, more   a piece of the message lies in the current chunk of the pipe; a long one comes in several, so that
-//                   the reader copies while the writer does
+//     first, more   a piece of the message lies in a chunk of the pipe; a long one comes in several, so that the reader
+//                   copies while the writer does
 //     address       the message lies in the writer's memory, at this address; the reader fetches it from there
 //     common        the whole message lies in one of the chunks that all pipes of the writer have in common: it goes to
 //                   several readers, and is written once
@@ -15,7 +15,9 @@
 //
 // Cells and chunks take memory from the first message on that needs them: the writer reserves them, then says so in the
 // pipe's control, and the reader looks at neither before (reading a hole of a full /dev/shm ends a process by SIGBUS).
-// Most pairs of ranks never meet on most channels.
+// Most pairs of ranks never meet on most channels. Where shared memory is scarce a pipe makes do with less: the
+// beginnings of its chunks, or of one, and pieces as long as these (docker gives 64 MB, a quarter of what 32 ranks
+// would take).
 //
 // The peer's program may write at random into what is shared: the reader works out which kind and length the next piece
 // has, and takes anything else for a failure of that peer (Reader::piece).
@@ -25,6 +27,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,24 +41,26 @@ inline constexpr std::uint32_t kCells = 32;
 inline constexpr std::uint32_t kCellsUnacknowledged = kCells / 4;
 inline constexpr std::uint32_t kInlineBytes = 48;
 inline constexpr std::uint32_t kChunks = 8;
+static_assert(std::has_single_bit(kChunks));
 inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
 inline constexpr std::uint32_t kPieceBytes = 8 * 1024;
 inline constexpr std::uint32_t kCommons = 8;
 inline constexpr std::size_t kLine = 64;
 
-enum class CellKind : std::uint16_t { inline_data, first, more, address, common };
+enum class CellKind : std::uint8_t { inline_data, first, more, address, common };
 
 // Processors fetch lines in pairs: neighbours would be taken away from the one who writes them (half the speed).
 struct alignas(2 * kLine) Cell {
   std::atomic<std::uint32_t> sequence;  // k+1, modulo 2^32, once cell k is written; last of the cell to be written
   CellKind kind;
+  bool ends_chunk;            // first, more: what comes next is not in this chunk
   std::uint16_t piece_bytes;  // in the cell (inline_data) or in the chunk (first, more, common)
   std::uint64_t signature;
   union {
     std::byte data[kInlineBytes];
     struct {
       std::uint64_t message_bytes;  // first, address, common
-      std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk; common: which
+      std::uint64_t place;          // address: where it is; first, more: in all of the pipe's chunks; common: which
       SharedPlace shared;           // address: the same, for who can map it
     } far;
   };
@@ -63,37 +68,43 @@ struct alignas(2 * kLine) Cell {
 static_assert(sizeof(Cell) == 2 * kLine && offsetof(Cell, data) + kInlineBytes <= kLine);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// How a message that is longer than a cell is cut. Writer and reader reckon alike, so no cell needs to say where its
-// piece lies.
-inline constexpr std::uint32_t piece_bytes(std::uint64_t before, std::uint64_t message_bytes) {
-  return std::uint32_t(std::min<std::uint64_t>(message_bytes - before, kPieceBytes));
-}
-inline constexpr std::uint32_t piece_offset(std::uint64_t before) { return std::uint32_t(before % kChunkBytes); }
-// What follows lies in another chunk.
-inline constexpr bool ends_chunk(std::uint64_t with_piece, std::uint64_t message_bytes) {
-  return with_piece == message_bytes || with_piece % kChunkBytes == 0;
-}
-// Cells that a message written by put() takes.
-inline constexpr std::uint32_t pieces(std::uint32_t bytes) {
-  return bytes <= kInlineBytes ? 1 : (bytes + kPieceBytes - 1) / kPieceBytes;
-}
-
 struct Pipe {
   alignas(4096) Cell cells[kCells];
   alignas(4096) std::byte chunks[kChunks][kChunkBytes];
 };
 
-// How much of a pipe takes memory: nothing, its cells, the beginning of each chunk too, or everything.
-enum Reserved : std::uint32_t { kReservedNothing, kReservedCells, kReservedBeginnings, kReservedChunks };
+// How much of a pipe takes memory: nothing, its cells, the beginning of one chunk or of each too, or everything.
+enum Reserved : std::uint32_t {
+  kReservedNothing,
+  kReservedCells,
+  kReservedBeginning,
+  kReservedBeginnings,
+  kReservedChunks
+};
 inline constexpr std::uint32_t kBeginningBytes = 4096;
 
-// Bytes at the beginning of each chunk that may be touched.
-inline constexpr std::uint32_t chunk_bytes(std::uint32_t reserved) {
-  return reserved < kReservedBeginnings ? 0 : reserved == kReservedBeginnings ? kBeginningBytes : kChunkBytes;
+inline constexpr std::uint32_t chunks(std::uint32_t reserved) {
+  return reserved < kReservedBeginning ? 0 : reserved == kReservedBeginning ? 1 : kChunks;
 }
-// What a message of more than a cell needs.
-inline constexpr Reserved needed(std::uint64_t message_bytes) {
-  return message_bytes <= kBeginningBytes ? kReservedBeginnings : kReservedChunks;
+// Bytes of each of these that may be touched.
+inline constexpr std::uint32_t chunk_bytes(std::uint32_t reserved) {
+  return reserved < kReservedBeginning ? 0 : reserved < kReservedChunks ? kBeginningBytes : kChunkBytes;
+}
+// What a message wants. One of more than a cell can do with kReservedBeginning.
+inline constexpr Reserved wanted(std::uint64_t message_bytes) {
+  return message_bytes <= kInlineBytes      ? kReservedCells
+         : message_bytes <= kBeginningBytes ? kReservedBeginnings
+                                            : kReservedChunks;
+}
+// What a message that is written whole takes of a pipe that has so much, at least what it can do with. It is cut at
+// multiples of kBeginningBytes. Divisors that are known: a division takes as long as the rest of a short message.
+inline constexpr std::uint32_t chunks_taken(std::uint32_t message_bytes, std::uint32_t reserved) {
+  if (message_bytes <= kBeginningBytes) return message_bytes > kInlineBytes;
+  return reserved < kReservedChunks ? (message_bytes - 1) / kBeginningBytes + 1 : (message_bytes - 1) / kChunkBytes + 1;
+}
+inline constexpr std::uint32_t cells_taken(std::uint32_t message_bytes, std::uint32_t reserved) {
+  if (message_bytes <= kBeginningBytes) return 1;
+  return reserved < kReservedChunks ? (message_bytes - 1) / kBeginningBytes + 1 : (message_bytes - 1) / kPieceBytes + 1;
 }
 
 // What is there of each pipe from the start.
@@ -146,19 +157,29 @@ class Writer {
   // So many cells can be filled.
   bool room(std::uint32_t cells) { return kCells - (written_ - read_) >= cells || refresh_below(kCells - cells + 1); }
   void publish(Cell* cell) { cell->sequence.store(std::uint32_t(++written_), std::memory_order_release); }
-  // The chunk to fill for the cell that next() gave, or null while all are in use. After opened().
-  std::byte* next_chunk() {
-    if (chunks_ >= kChunks) {
-      const std::uint64_t end = chunk_cell_[chunks_ % kChunks] + 1;  // cells to be read before the chunk is free
-      if (read_ < end) {
-        read_ = control_->read.load(std::memory_order_acquire);
-        if (read_ < end) return nullptr;
-      }
-    }
-    return pipe_->chunks[chunks_ % kChunks];
+  // Where the next piece goes, for the cell that next() gave; empty while the chunk is to be read first.
+  std::span<std::byte> room_in_chunk() {
+    if (filled_ == 0 && !read_up_to(chunk_read_[chunk_])) return {};
+    return {pipe_->chunks[chunk_] + filled_, chunk_bytes(reserved_) - filled_};
   }
-  // Before publish() of the cell that ends the chunk.
-  void use_chunk() { chunk_cell_[chunks_++ % kChunks] = written_; }
+  std::uint64_t place_in_chunks() const { return chunk_ * kChunkBytes + filled_; }
+  // So much of that room is filled, before publish() of the cell. Whether the chunk ends there.
+  bool fill(std::uint32_t bytes, bool ends_message) {
+    filled_ += bytes;
+    if (!ends_message && filled_ < chunk_bytes(reserved_)) return false;
+    chunk_read_[chunk_] = written_ + 1;
+    chunk_ = after(chunk_, 1);
+    filled_ = 0;
+    return true;
+  }
+  // Whether a message can be written whole. Between messages.
+  bool fits(std::uint32_t message_bytes) {
+    const std::uint32_t taken = chunks_taken(message_bytes, reserved_);
+    if (taken > chunks(reserved_) || !room(cells_taken(message_bytes, reserved_))) return false;
+    for (std::uint32_t i = 0; i < taken; ++i)
+      if (!read_up_to(chunk_read_[after(chunk_, i)])) return false;
+    return true;
+  }
   std::uint64_t written() const { return written_; }
   // True once the reader has done with all cells before `count`.
   bool read_up_to(std::uint64_t count) {
@@ -175,6 +196,9 @@ class Writer {
   void skip(std::uint64_t rounds) { written_ += rounds * kCells, read_ += rounds * kCells; }
 
  private:
+  std::uint32_t after(std::uint32_t chunk, std::uint32_t more) const {
+    return (chunk + more) & (chunks(reserved_) - 1);  // a power of two
+  }
   bool refresh_below(std::uint64_t limit) {
     if (reserved_ == kReservedNothing) return false;
     read_ = control_->read.load(std::memory_order_acquire);
@@ -184,8 +208,8 @@ class Writer {
   Control* control_ = nullptr;
   Pipe* pipe_ = nullptr;
   std::uint64_t written_ = 0, read_ = 0ull - kCells;
-  std::uint64_t chunks_ = 0;
-  std::uint64_t chunk_cell_[kChunks] = {};
+  std::uint64_t chunk_read_[kChunks] = {};  // cells to be read before each chunk is free
+  std::uint32_t chunk_ = 0, filled_ = 0;    // where the next piece goes
   Reserved reserved_ = kReservedNothing;
   std::uint32_t commons_ = 0;
 };
@@ -221,26 +245,25 @@ class Reader {
       return right ? std::span(common_->chunks[as_found(place)], bytes) : std::span<const std::byte>();
     }
     const CellKind due = received == 0 ? CellKind::first : CellKind::more;
-    const std::uint32_t offset = piece_offset(received);
-    if (kind != due || bytes <= kInlineBytes || length != piece_bytes(received, bytes) || place != offset) return {};
-    if (offset + length > chunk_bytes_) {
-      chunk_bytes_ = chunk_bytes(control_->reserved.load(std::memory_order_acquire));
-      if (offset + length > chunk_bytes_) return {};
+    if (kind != due || bytes <= kInlineBytes || received > bytes) return {};
+    if (const std::uint64_t left = bytes - received;
+        length != left && (length > left || length == 0 || length % kBeginningBytes != 0))
+      return {};
+    if (!is_reserved(place, length)) {
+      reserved_ = control_->reserved.load(std::memory_order_acquire);
+      if (!is_reserved(place, length)) return {};
     }
     // By the cell's own word for place and length: a processor that knew them beforehand would look into the chunk
     // ahead of time, and take lines from the writer that it is still writing (a kilobyte took a sixth longer).
-    return {pipe_->chunks[chunks_ % kChunks] + as_found(place), as_found(length)};
+    return {pipe_->chunks[0] + as_found(place), as_found(length)};
   }
   // The peeked cell is done with.
   void pop_inline() {
     // The writer only needs to know before it runs out of cells.
     if (++read_ - acknowledged_ >= kCellsUnacknowledged) acknowledge();
   }
-  // `received`: with this piece.
-  void pop_piece(CellKind kind, std::uint64_t received, std::uint64_t bytes) {
-    if (kind == CellKind::inline_data || (kind != CellKind::common && !ends_chunk(received, bytes)))
-      return pop_inline();
-    chunks_ += kind != CellKind::common;
+  void pop_piece(const Cell& c, CellKind kind) {
+    if (kind == CellKind::inline_data || (kind != CellKind::common && !read_once(c.ends_chunk))) return pop_inline();
     pop_address();
   }
   void pop_address() {
@@ -260,6 +283,9 @@ class Reader {
     asm("" : "+r"(value));
     return value;
   }
+  bool is_reserved(std::uint64_t place, std::uint32_t length) const {
+    return place / kChunkBytes < chunks(reserved_) && place % kChunkBytes + length <= chunk_bytes(reserved_);
+  }
   void acknowledge() {
     acknowledged_ = read_;
     control_->read.store(read_, std::memory_order_release);
@@ -271,8 +297,7 @@ class Reader {
   const CommonChunks* common_ = nullptr;
   const Cell* cells_ = kNoCells;
   std::uint64_t read_ = 0, acknowledged_ = 0;
-  std::uint64_t chunks_ = 0;
-  std::uint32_t chunk_bytes_ = 0;  // of each chunk, that are known to be reserved
+  std::uint32_t reserved_ = kReservedNothing;  // as far as is known
 };
 
 }  // namespace gccl::shm

@@ -22,10 +22,6 @@ constexpr std::uint32_t kCommonBytes = 256;
 std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32_t element_bytes, Port* port) {
   auto program = std::make_unique<PipeProgram>();
   program->port_ = port;
-  struct Load {
-    std::uint32_t cells = 0, chunks = 0;
-  };
-  std::map<Rank, Load> sent;  // by peer
   const auto steps = replay_order(std::move(schedule));
   if (!steps) return nullptr;
   for (const gccl::Step& s : *steps) {
@@ -47,24 +43,46 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
       Traffic& t = program->traffic;
       (s.op == Op::send ? t.messages_sent : t.messages_received) += 1;
       (s.op == Op::send ? t.bytes_sent : t.bytes_received) += bytes;
-      if (s.op == Op::send) {
-        Load& load = sent[s.peer];
-        load.cells += pieces(x.bytes);
-        load.chunks += bytes > kInlineBytes;
-        // All of a call's messages fit into the pipe: a sender never waits for a later step of its reader.
-        if (load.cells > kCells - kCellsUnacknowledged || load.chunks > kChunks) return nullptr;
-      }
+      // Pieces are combined as they come: none may end within an element.
+      if (s.op == Op::recv_reduce && bytes > kBeginningBytes && kBeginningBytes % element_bytes != 0) return nullptr;
     }
     program->steps_.push_back(x);
     program->ends_.push_back(x.end);
   }
   program->join_sends();
-  return program;
+  return program->fits() ? std::move(program) : nullptr;
+}
+
+// Reserves what the sends take of the pipes. True where all of a call's messages fit: then a sender never waits for a
+// later step of its reader.
+bool PipeProgram::fits() const {
+  struct Load {
+    std::uint32_t cells = 0, chunks = 0;
+  };
+  std::map<const End*, Load> loads;
+  for (const bool reserved : {false, true})
+    for (std::size_t i = 0, next = 0; i < steps_.size(); i = next) {
+      const Step& s = steps_[i];
+      next = i + s.same;
+      if (s.op != Op::send) continue;
+      for (End* const e : ends_of(s)) {
+        if (!reserved) {
+          if (!port_->reserve(*e, s.same > 1 ? kReservedCells : wanted(s.bytes))) return false;
+          continue;
+        }
+        const std::uint32_t has = e->writer.reserved();
+        Load& load = loads[e];
+        load.cells += s.same > 1 ? 1 : cells_taken(s.bytes, has);
+        load.chunks += s.same > 1 ? 0 : chunks_taken(s.bytes, has);
+        if (load.cells > kCells - kCellsUnacknowledged || load.chunks > chunks(has)) return false;
+      }
+    }
+  return true;
 }
 
 // At most kCommons of them: so a sender waits for readers of earlier calls alone, which are on their way.
 void PipeProgram::join_sends() {
-  std::uint32_t commons = 0;
+  std::uint32_t commons = 0, longest = 0;
   for (std::size_t i = 0, next = 0; i < steps_.size() && commons < kCommons; i = next) {
     Step& s = steps_[i];
     next = i + 1;
@@ -76,8 +94,12 @@ void PipeProgram::join_sends() {
     };
     while (next < steps_.size() && is_same(steps_[next])) ++next;
     s.same = std::uint32_t(next - i);
-    commons += s.same > 1;
+    if (s.same == 1) continue;
+    ++commons;
+    longest = std::max(longest, s.bytes);
   }
+  if (commons > 0 && !port_->reserve_commons(commons, longest))
+    for (Step& s : steps_) s.same = 1;
 }
 
 // Short messages come in one piece; of others each piece is used as it arrives, where it holds whole elements.
@@ -104,12 +126,10 @@ inline PipeProgram::Outcome PipeProgram::receive(Replay& replay, const Step& s, 
     const bool last = before + bytes == s.bytes;
     if (s.op == Op::recv) {
       copy_short(to + before, message, bytes);
-    } else if (kPieceBytes % elements.bytes == 0 || in_cell) {
+    } else {
       elements.combine(to + before, from + before, message, bytes / elements.bytes);
-    } else if (last) {
-      elements.combine(to, from, message - before, s.count);
     }
-    reader.pop_piece(kind, before + bytes, s.bytes);
+    reader.pop_piece(*c, kind);
     replay.received = last ? 0 : before + bytes;
     if (last) return Outcome::done;
   }
@@ -124,9 +144,9 @@ inline PipeProgram::Outcome PipeProgram::attempt(Replay& replay) const {
     std::byte* const to = replay.buffers.base[std::size_t(s.to_buffer)] + s.to;
     switch (s.op) {
       case Op::send: {
-        const auto put = s.same > 1 ? port_->put_common(ends_of(s), replay.signature, from, s.bytes)
+        const bool put = s.same > 1 ? port_->put_common(ends_of(s), replay.signature, from, s.bytes)
                                     : port_->put(*s.end, replay.signature, from, s.bytes);
-        if (put != Port::Put::done) return put == Port::Put::no_memory ? Outcome::failed : Outcome::blocked;
+        if (!put) return Outcome::blocked;
         replay.next += s.same - 1;
         break;
       }
@@ -153,14 +173,14 @@ PipeProgram::Outcome PipeProgram::advance(Replay& replay, Backoff* backoff) cons
 
 PipeProgram::Awaited PipeProgram::awaited(const Replay& replay) const {
   const Step& s = steps_[replay.next];
-  const End* const joint = s.same > 1 ? port_->awaited(ends_of(s)) : nullptr;
+  const End* const joint = s.same > 1 ? port_->awaited(ends_of(s), s.bytes) : nullptr;
   return {.peer = joint ? joint->peer : s.peer, .bytes = s.bytes, .steps = steps_.size(), .receives = s.op != Op::send};
 }
 
 bool PipeProgram::healthy(const Replay& replay, GCCL_Fault* fault) const {
   if (!port_) return true;
   const Step& s = steps_[replay.next];
-  if (port_->healthy(ends_of(s), s.same > 1)) return true;
+  if (port_->healthy(ends_of(s), s.same > 1 ? s.bytes : 0)) return true;
   *fault = port_->fault();
   return false;
 }
@@ -170,12 +190,11 @@ Difference PipeProgram::difference(const Replay& replay) const {
   return {.peer = s.peer, .signature = replay.signature_found, .bytes = replay.bytes_found, .bytes_due = s.bytes};
 }
 
-// Either no memory to send from, or a cell that nobody can have written.
+// A cell that nobody can have written.
 GCCL_Fault PipeProgram::fault(const Replay& replay) const {
   End& e = *steps_[replay.next].end;
-  GCCL_Fault f{.result = GCCL_ERR_SYSTEM, .peer = e.receives ? e.peer : port_->rank(), .text = {}};
-  const std::string text = e.receives ? port_->text_of_damage(e) : port_->text_of_no_memory(e);
-  std::snprintf(f.text, sizeof f.text, "%s", text.c_str());
+  GCCL_Fault f{.result = GCCL_ERR_SYSTEM, .peer = e.peer, .text = {}};
+  std::snprintf(f.text, sizeof f.text, "%s", port_->text_of_damage(e).c_str());
   return f;
 }
 

@@ -16,8 +16,8 @@ static_assert(kShortBytesMax < kZeroCopyBytes && kShortBytesMax <= kChunkBytes);
 
 class PipeProgram final : public Program {
  public:
-  // Null when a peer is beyond shared memory, or a message too long or too many for the pipes. `port` may be null for a
-  // single rank; it outlives the program.
+  // Null when a peer is beyond shared memory, or a message too long or too many for what memory there is for pipes.
+  // `port` may be null for a single rank; it outlives the program.
   static std::unique_ptr<PipeProgram> compile(Schedule schedule, std::uint32_t element_bytes, Port* port);
 
   Outcome advance(Replay& replay, Backoff* backoff) const override;
@@ -40,6 +40,7 @@ class PipeProgram final : public Program {
 
  private:
   void join_sends();
+  bool fits() const;
   std::span<End* const> ends_of(const Step& s) const { return {ends_.data() + (&s - steps_.data()), s.same}; }
   Outcome receive(Replay& replay, const Step& s, const std::byte* from, std::byte* to) const;
   Outcome attempt(Replay& replay) const;

@@ -106,29 +106,42 @@ Status Segment::open(const std::shared_ptr<RankFile>& file, std::uint64_t offset
   return {};
 }
 
+int Segment::leaves_free(std::size_t bytes, unsigned one_part_in) const {
+  struct statvfs all {};
+  if (::fstatvfs(file_->descriptor(), &all) != 0) return errno;
+  // No limit has no blocks.
+  const bool left = all.f_blocks == 0 || all.f_bavail >= all.f_blocks / one_part_in + bytes / all.f_frsize;
+  return left ? 0 : ENOSPC;
+}
+
+int Segment::reserve_here(std::size_t at, std::size_t bytes) {
+  return reserve(file_->descriptor(), off_t(offset_ + at), off_t(bytes));
+}
+
 int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
   assert(owner_ && i < pipes_);
-  const int file = file_->descriptor();
-  const off_t at = off_t(offset_ + pipes_at(pipes_) + i * sizeof(Pipe)), chunks = at + off_t(offsetof(Pipe, chunks));
-  if (how_much == kReservedChunks) return reserve(file, at, off_t(sizeof(Pipe)));
-  int error = reserve(file, at, off_t(sizeof(Pipe::cells)));
-  if (how_much == kReservedBeginnings)
-    for (std::uint32_t k = 0; k < kChunks && error == 0; ++k)
-      error = reserve(file, chunks + off_t(k * kChunkBytes), off_t(kBeginningBytes));
+  const std::size_t at = pipes_at(pipes_) + i * sizeof(Pipe);
+  if (how_much > kReservedBeginning) {
+    const std::size_t bytes = sizeof(Pipe::cells) + std::size_t(chunks(how_much)) * chunk_bytes(how_much);
+    if (const int error = leaves_free(bytes, how_much == kReservedChunks ? 2 : 8)) return error;
+  }
+  if (how_much == kReservedChunks) return reserve_here(at, sizeof(Pipe));
+  int error = reserve_here(at, sizeof(Pipe::cells));
+  for (std::uint32_t k = 0; k < chunks(how_much) && error == 0; ++k)
+    error = reserve_here(at + offsetof(Pipe, chunks) + k * kChunkBytes, kBeginningBytes);
   return error;
 }
 
-int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes) {
+int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
   assert(owner_ && i < kCommons && bytes <= kChunkBytes);
-  return reserve(file_->descriptor(), off_t(offset_ + common_at(pipes_) + i * kChunkBytes), off_t(bytes));
+  if (const int error = needed ? 0 : leaves_free(bytes, 2)) return error;
+  return reserve_here(common_at(pipes_) + i * kChunkBytes, bytes);
 }
 
 int Segment::reserve_staging(std::size_t bytes) {
   assert(owner_ && bytes <= sizeof(Staging));
-  struct statvfs all {};
-  if (::fstatvfs(file_->descriptor(), &all) != 0) return errno;
-  if (all.f_blocks != 0 && all.f_bavail < all.f_blocks / 2 + bytes / all.f_frsize) return ENOSPC;
-  return reserve(file_->descriptor(), off_t(offset_ + staging_at(pipes_)), off_t(bytes));
+  if (const int error = leaves_free(bytes, 2)) return error;
+  return reserve_here(staging_at(pipes_), bytes);
 }
 
 Segment::~Segment() {

@@ -1,7 +1,7 @@
 // The part of a rank's file that holds the pipes on which the rank writes in one communicator. Pipes are reserved as
-// they are used, since most pairs of ranks never meet on most channels: communicators of 4, 16 and 32 ranks of one node
-// take 0.1, 1 and 4 MB after a barrier, 0.2, 3 and 7 MB after an all-reduce of 1000 bytes, and 0.5, 15 and 50 MB after
-// each rank has broadcast 1 MB.
+// they are used, since most pairs of ranks never meet on most channels. Where there is plenty, communicators of 4, 16
+// and 32 ranks of one node take 0.1, 1 and 4 MB after a barrier, 0.2, 3 and 7 MB after an all-reduce of 1000 bytes, and
+// 0.5, 15 and 50 MB after each rank has broadcast 1 MB.
 #pragma once
 
 #include <atomic>
@@ -53,13 +53,16 @@ class Segment {
   }
   CommonChunks* common() { return reinterpret_cast<CommonChunks*>(base_ + common_at(pipes_)); }
   // Owner: makes sure that so much of the pipe, or of that common chunk, can be written to; 0, or the error's number.
+  // What calls can do without is ENOSPC where less than half of all shared memory would be left: all chunks of a pipe,
+  // further common chunks, staging. The beginnings of all chunks leave an eighth for pipes that have none.
   int reserve_pipe(std::uint32_t i, Reserved how_much);
-  int reserve_common(std::uint32_t i, std::uint32_t bytes);
+  int reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed);
   // What the owner puts there for all its peers to read.
   std::byte* staging() { return reinterpret_cast<Staging*>(base_ + staging_at(pipes_))->data; }
-  // Owner; 0, or the error's number. Calls can do without it and not without pipes, so ENOSPC where less than half of
-  // all shared memory would be left.
   int reserve_staging(std::size_t bytes);
+  // Owner: whether so many bytes more would leave that part of all shared memory free; 0, ENOSPC, or the error's
+  // number.
+  int leaves_free(std::size_t bytes, unsigned one_part_in) const;
 
   // Whether anybody uses the segment at this place of the file.
   static bool used(int file, std::uint64_t offset);
@@ -72,6 +75,7 @@ class Segment {
   static std::size_t bytes_of(std::uint32_t pipes) { return staging_at(pipes) + sizeof(Staging); }
   Segment() = default;
   Status map();
+  int reserve_here(std::size_t at, std::size_t bytes);
 
   std::shared_ptr<RankFile> file_;
   std::uint64_t offset_ = 0, id_ = 0;

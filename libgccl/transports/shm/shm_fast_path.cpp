@@ -20,7 +20,7 @@ class ShmFastPath final : public FastPath {
 
   bool send(Rank peer, std::uint32_t channel, std::uint64_t signature, const void* data, std::uint32_t bytes) override {
     assert(bytes <= kShortBytesMax);
-    return port_->put(*port_->end(peer, channel, false), signature, data, bytes) == Port::Put::done;
+    return port_->put(*port_->end(peer, channel, false), signature, data, bytes);
   }
 
   bool receive(Rank peer, std::uint32_t channel, std::uint64_t signature, void* data, std::uint32_t bytes,
@@ -40,7 +40,7 @@ class ShmFastPath final : public FastPath {
     } else {
       std::memcpy(data, message.data(), message.size());
     }
-    reader.pop_piece(kind, bytes, bytes);
+    reader.pop_piece(*c, kind);
     return true;
   }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/transports/shm/memory_of_peer.hpp"
 
 namespace gccl::shm {
@@ -39,6 +40,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   p->place_.assign(spec.size, kNowhere);
   for (Rank r = 0; r < spec.size; ++r) {
     if (spec.node[r] != spec.node[spec.rank]) continue;
+    if (r == spec.rank) p->my_place_ = p->node_ranks_;
     ++p->node_ranks_;
     if (r == spec.rank) continue;
     p->place_[r] = std::uint32_t(p->neighbours_.size());
@@ -51,7 +53,9 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   if (::getrandom(&p->probe_value_, sizeof p->probe_value_, 0) != ssize_t(sizeof p->probe_value_))
     return Status::error(fmt::format("no random numbers: {}", std::strerror(errno)), GCCL_ERR_SYSTEM);
   if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
-  if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) {
+  Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_);
+  if (s.ok() && p->segment_->leaves_free(0, 2) != 0) s = p->reserve_least();
+  if (!s.ok()) {
     p->connected();  // where another transport serves the ranks, nobody needs the file's name
     return s;
   }
@@ -68,17 +72,29 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   return {};
 }
 
+// What the first channel cannot do without, where shared memory is scarce: now another transport can still serve the
+// communicator, and later none can.
+Status Port::reserve_least() {
+  for (std::uint32_t place = 0; place < node_ranks_; ++place) {
+    if (place == my_place_) continue;
+    if (const int error = segment_->reserve_pipe(place * channels_, kReservedBeginning))
+      return Status::error(fmt::format("rank {} has no shared memory for messages to {} on its node: {}", rank_,
+                                       counted(node_ranks_ - 1, "rank"), text_of_error(error)),
+                           GCCL_ERR_SYSTEM);
+  }
+  least_reserved_ = true;
+  return {};
+}
+
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
   assert(spec.rank == rank_ && spec.size == size_ && spec.channels == channels_);  // those of open()
   assert(ends_.empty());                                                           // once
-  // Place of a rank among all ranks of its node: the pipe to it, in any writer's segment, has that place.
-  std::uint32_t mine = 0, place = 0;
-  for (Rank r = 0; r < spec.rank; ++r) mine += spec.node[r] == spec.node[spec.rank];
+  std::uint32_t place = 0;
   ends_.resize(neighbours_.size() * channels_ * 2);
   active_.reserve(ends_.size());  // transfers need no memory
   for (std::uint32_t i = 0; i < neighbours_.size(); ++i) {
     Neighbour& n = neighbours_[i];
-    if (place == mine) ++place;
+    if (place == my_place_) ++place;
     Address a;
     std::memcpy(&a, static_cast<const std::byte*>(addresses) + std::size_t(n.rank) * GCCL_BACKEND_ADDRESS_BYTES,
                 sizeof a);
@@ -100,10 +116,11 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       out.peer = n.rank;
       out.index = place * channels_ + c;
       out.writer = Writer(segment_->control(out.index), segment_->pipe(out.index));
+      if (c == 0 && least_reserved_) out.writer.opened(kReservedBeginning);
       End& in = ends_[(i * channels_ + c) * 2 + 1];
       in.peer = n.rank;
       in.receives = true;
-      in.index = mine * channels_ + c;
+      in.index = my_place_ * channels_ + c;
       in.reader = Reader(n.segment->control(in.index), n.segment->pipe(in.index), n.segment->common());
       n.segment->control(in.index)->can_fetch.store(n.can_fetch, std::memory_order_release);
     }
@@ -129,10 +146,21 @@ std::byte* Port::staging(std::size_t bytes) {
   return segment_->staging();
 }
 
-End* Port::awaited(std::span<End* const> ends, std::optional<Rank> of) const {
+End* Port::awaited(std::span<End* const> ends, std::uint32_t bytes, std::optional<Rank> of) const {
   const auto looked_for = [&](const End* e) { return !of || e->peer == *of; };
-  for (const auto& [e, cells] : commons_[next_common_].readers)
-    if (looked_for(e) && !e->writer.has_read(cells)) return e;
+  End* reader = nullptr;
+  bool one_is_free = false;
+  for (const Common& common : commons_) {
+    if (common.reserved < bytes) continue;
+    bool is_free = true;
+    for (const auto& [e, cells] : common.readers) {
+      if (e->writer.has_read(cells)) continue;
+      is_free = false;
+      if (!reader && looked_for(e)) reader = e;
+    }
+    one_is_free |= is_free;
+  }
+  if (reader && !one_is_free) return reader;
   for (End* const e : ends)
     if (looked_for(e) && e->writer.full()) return e;
   return nullptr;
@@ -163,7 +191,7 @@ bool Port::fail_if_aborted(Neighbour& n) {
   return true;
 }
 
-bool Port::healthy(std::span<End* const> waiting, bool joint) {
+bool Port::healthy(std::span<End* const> waiting, std::uint32_t joint_bytes) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
@@ -178,8 +206,8 @@ bool Port::healthy(std::span<End* const> waiting, bool joint) {
       // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
       const auto is_missing = [&](End* e) { return missing(*e); };
       if (h.fault_state.load(std::memory_order_acquire) != 0 || std::ranges::any_of(active_, is_missing)) return true;
-      if (!joint) return std::ranges::any_of(waiting, is_missing);
-      return awaited(waiting, n.rank) != nullptr;
+      if (joint_bytes == 0) return std::ranges::any_of(waiting, is_missing);
+      return awaited(waiting, joint_bytes, n.rank) != nullptr;
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;

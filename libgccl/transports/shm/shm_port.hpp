@@ -85,8 +85,9 @@ class Port {
   void abort(const GCCL_Fault& fault);
   const GCCL_Fault& fault() const { return fault_; }
   // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` are ends
-  // that somebody waits on in addition to the transfers; `joint`: as awaited() takes them. Not for every poll.
-  bool healthy(std::span<End* const> waiting = {}, bool joint = false);
+  // that somebody waits on in addition to the transfers; `joint_bytes`, unless 0: for put_common() of a message of so
+  // many bytes. Not for every poll.
+  bool healthy(std::span<End* const> waiting = {}, std::uint32_t joint_bytes = 0);
 
   // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and
   // for reading while transfers are in flight on them.
@@ -94,9 +95,9 @@ class Port {
     const std::uint32_t place = place_[peer];
     return place == kNowhere ? nullptr : &ends_[(place * channels_ + channel) * 2 + receives];
   }
-  // Writes a whole message of at most a chunk, when no transfer is in flight on the end.
-  enum class Put { done, pipe_full, no_memory };
-  Put put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+  // Writes a whole message of at most a chunk, when no transfer is in flight on the end. False, and nothing written,
+  // where there is no room.
+  bool put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
     if (bytes > kInlineBytes) return put_pieces(e, signature, static_cast<const std::byte*>(data), bytes);
     Cell* const c = e.writer.next();
     if (!c) return put_into_full(e, signature, data, bytes);
@@ -105,20 +106,22 @@ class Port {
     c->signature = signature;
     copy_short(c->data, data, bytes);
     e.writer.publish(c);
-    return Put::done;
+    return true;
   }
-  // The same message on several ends, written once. At most kChunkBytes, and more than a cell holds.
-  Put put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes);
-  // After Put::no_memory on this end, and where the next cell on it is none that a Writer can have written: what is
-  // wrong.
-  std::string text_of_no_memory(const End& e) const;
-  void fail_for_memory(const End& e) noexcept;
+  // The same message on several ends, written once; each has its cells reserved. At most kChunkBytes, and more than a
+  // cell holds.
+  bool put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes);
+  // Makes sure that so much of the end's pipe can be written to, or less where shared memory is scarce and messages can
+  // be cut shorter; that so many messages at once of so many bytes can go to several ends. False: there is no memory.
+  bool reserve(End& e, Reserved how_much);
+  bool reserve_commons(std::uint32_t messages, std::uint32_t bytes);
+  // Where the next cell on this end is none that a Writer can have written: what is wrong.
   std::string text_of_damage(End& e) const;
   // So much memory that all peers have mapped, the same at each call; null where there is not as much.
   std::byte* staging(std::size_t bytes);
-  // Of ends on which the same message is to be written once, one that this waits for, of that peer if one is named;
-  // null: none. Any thread, but no writer beside.
-  End* awaited(std::span<End* const> ends, std::optional<Rank> of = {}) const;
+  // Of ends on which the same message of so many bytes is to be written once, one that this waits for, of that peer if
+  // one is named; null: none. Any thread, but no writer beside.
+  End* awaited(std::span<End* const> ends, std::uint32_t bytes, std::optional<Rank> of = {}) const;
   Rank rank() const { return rank_; }
   std::uint64_t moved_bytes() const { return moved_bytes_; }  // of long messages
 
@@ -139,8 +142,14 @@ class Port {
     std::vector<std::pair<End*, std::uint64_t>> readers{};
   };
 
-  Put put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
-  Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
+  bool put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
+  bool put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
+  Status reserve_least();
+  bool reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed);
+  std::optional<std::uint32_t> free_common(std::uint32_t bytes);
+  bool may_ask(std::uint32_t how_much);
+  void answered(std::uint32_t how_much, int error);
+  void fail_for_memory(const End& e) noexcept;
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
   bool is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared);
@@ -151,13 +160,14 @@ class Port {
   void read_mapped(GCCL_Transfer* t, const std::byte* from, std::uint64_t bytes);
   bool read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uint64_t bytes);
   void list(End& e);
-  bool reserve(End& e, Reserved how_much);
   void fail(int result, Rank peer, const std::string& text);
   bool fail_if_aborted(Neighbour& n);
   Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
 
   Rank rank_ = 0, size_ = 0;
   std::uint32_t channels_ = 0, node_ranks_ = 0;
+  std::uint32_t my_place_ = 0;  // among the ranks of my node: the pipe to me, in any writer's segment, has it
+  bool least_reserved_ = false;
   std::vector<std::uint32_t> place_;   // by rank: index into neighbours_
   std::vector<Neighbour> neighbours_;  // the other ranks of my node
   std::vector<End> ends_;              // by neighbour, channel, direction
@@ -171,6 +181,8 @@ class Port {
   pid_t pid_ = 0;                     // who opened it
   std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory
   int reserve_error_ = 0;
+  std::uint32_t refused_ = kReservedChunks + 1;  // Reserved: so much, and more, was refused when last asked for
+  std::uint32_t asks_ = 0;
   static constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined: less than a level-2 cache
   static constexpr std::align_val_t kPieceAlignment{4096};
   struct FreePiece {

@@ -5,6 +5,10 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "libgccl/base/copy_past_caches.hpp"
 #include "libgccl/transports/shm/memory_of_peer.hpp"
@@ -21,19 +25,21 @@ constexpr std::uint64_t kFreshBytes = 4 * 1024 * 1024;
 constexpr std::uint64_t kCachedBytes = 32 * 1024 * 1024;
 constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on that need no system call to be copied
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
+constexpr std::uint32_t kAsksAfterRefusal = 64;  // of which the last one asks the system again
 
-// The next piece of a message of which `before` bytes are written: into the chunk that the writer is at, and the cell.
-// Its length.
+// The next piece of a message of which `before` bytes are written: into the room of the chunk that the writer is at,
+// and the cell. Its length.
 std::uint32_t write_piece(End& e, Cell* c, std::uint64_t signature, const std::byte* message, std::uint64_t before,
                           std::uint64_t message_bytes) {
-  const std::uint32_t bytes = piece_bytes(before, message_bytes);
-  copy(e.writer.next_chunk() + piece_offset(before), message + before, bytes);
+  const std::span<std::byte> room = e.writer.room_in_chunk();
+  const auto bytes = std::uint32_t(std::min<std::uint64_t>({message_bytes - before, room.size(), kPieceBytes}));
+  copy(room.data(), message + before, bytes);
   c->kind = before == 0 ? CellKind::first : CellKind::more;
   c->piece_bytes = std::uint16_t(bytes);
   c->signature = signature;
   c->far.message_bytes = message_bytes;
-  c->far.place = piece_offset(before);
-  if (ends_chunk(before + bytes, message_bytes)) e.writer.use_chunk();
+  c->far.place = e.writer.place_in_chunks();
+  c->ends_chunk = e.writer.fill(bytes, before + bytes == message_bytes);
   e.writer.publish(c);
   return bytes;
 }
@@ -79,24 +85,62 @@ int Port::receive(GCCL_Transfer* t) {
   return 0;
 }
 
-// So much of the end's pipe can be written to.
+// Whether it is worth asking for memory that calls can do without.
+bool Port::may_ask(std::uint32_t how_much) { return how_much < refused_ || ++asks_ % kAsksAfterRefusal == 0; }
+
+void Port::answered(std::uint32_t how_much, int error) {
+  refused_ = error ? std::min(refused_, how_much) : std::max(refused_, how_much + 1);
+}
+
 bool Port::reserve(End& e, Reserved how_much) {
-  if (e.writer.reserved() >= how_much) return true;
-  reserve_error_ = segment_->reserve_pipe(e.index, how_much);
-  if (reserve_error_ != 0) return false;
-  e.writer.opened(how_much);
+  const Reserved before = e.writer.reserved(), least = std::min(how_much, kReservedBeginning);
+  for (std::uint32_t r = how_much; r > before && r >= least; --r) {
+    if (r > least && !may_ask(r)) continue;
+    reserve_error_ = segment_->reserve_pipe(e.index, Reserved(r));
+    if (r > least) answered(r, reserve_error_);
+    if (reserve_error_ == 0) {
+      e.writer.opened(Reserved(r));
+      return true;
+    }
+  }
+  return before >= least;
+}
+
+bool Port::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
+  if (bytes <= commons_[i].reserved) return true;
+  if (!needed && !may_ask(kReservedChunks)) return false;
+  const int error = segment_->reserve_common(i, bytes, needed);
+  if (!needed) answered(kReservedChunks, error);
+  if (error != 0) return false;
+  commons_[i].reserved = bytes;
+  commons_[i].readers.reserve(neighbours_.size());
   return true;
 }
 
-std::string Port::text_of_no_memory(const End& e) const {
-  return fmt::format("rank {} has no shared memory for messages to rank {}: {}", rank_, e.peer,
-                     text_of_error(reserve_error_));
+bool Port::reserve_commons(std::uint32_t messages, std::uint32_t bytes) {
+  assert(messages <= kCommons);
+  for (std::uint32_t i = 0; i < messages; ++i)
+    if (!reserve_common(i, bytes, true)) return false;
+  return true;
+}
+
+// One that all have read.
+std::optional<std::uint32_t> Port::free_common(std::uint32_t bytes) {
+  for (std::uint32_t k = 0; k < kCommons; ++k) {
+    const std::uint32_t i = (next_common_ + k) % kCommons;
+    if (std::ranges::all_of(commons_[i].readers, [](auto& r) { return r.first->writer.read_up_to(r.second); }) &&
+        reserve_common(i, bytes, false))
+      return i;
+  }
+  return {};
 }
 
 // Throws nothing: the caller's transfer is in the pipe's list.
 void Port::fail_for_memory(const End& e) noexcept {
   try {
-    fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e));
+    fail(GCCL_ERR_SYSTEM, rank_,
+         fmt::format("rank {} has no shared memory for messages to rank {}: {}", rank_, e.peer,
+                     text_of_error(reserve_error_)));
   } catch (const std::bad_alloc&) {
     fail(GCCL_ERR_SYSTEM, rank_, "out of memory");  // within std::string itself
   }
@@ -110,49 +154,37 @@ std::string Port::text_of_damage(End& e) const {
       c ? fmt::format(": a cell of kind {} with {} bytes where none can come", unsigned(c->kind), c->piece_bytes) : "");
 }
 
-Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
-  if (e.writer.reserved() != kReservedNothing) return Put::pipe_full;
-  return reserve(e, kReservedCells) ? put(e, signature, data, bytes) : Put::no_memory;
+bool Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+  return e.writer.reserved() == kReservedNothing && reserve(e, kReservedCells) && put(e, signature, data, bytes);
 }
 
-Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes) {
-  if (!reserve(e, needed(bytes))) return Put::no_memory;
-  if (!e.writer.room(pieces(bytes)) || !e.writer.next_chunk()) return Put::pipe_full;
-  for (std::uint32_t at = 0; at < bytes; at += kPieceBytes) write_piece(e, e.writer.next(), signature, data, at, bytes);
-  return Put::done;
+bool Port::put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes) {
+  if (!reserve(e, wanted(bytes)) || !e.writer.fits(bytes)) return false;
+  for (std::uint32_t at = 0; at < bytes;) at += write_piece(e, e.writer.next(), signature, data, at, bytes);
+  return true;
 }
 
-Port::Put Port::put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+bool Port::put_common(std::span<End* const> ends, std::uint64_t signature, const void* data, std::uint32_t bytes) {
   assert(bytes > kInlineBytes && bytes <= kChunkBytes);
-  for (End* const e : ends) {
-    if (!reserve(*e, kReservedCells)) return Put::no_memory;
-    if (!e->writer.next()) return Put::pipe_full;
-  }
-  Common& common = commons_[next_common_];
-  if (!std::ranges::all_of(common.readers, [](auto& r) { return r.first->writer.read_up_to(r.second); }))
-    return Put::pipe_full;
-  if (bytes > common.reserved) {
-    reserve_error_ = segment_->reserve_common(next_common_, bytes);
-    if (reserve_error_ != 0) return Put::no_memory;
-    common.reserved = bytes;
-    common.readers.reserve(neighbours_.size());
-  }
+  if (!std::ranges::all_of(ends, [](End* e) { return e->writer.next() != nullptr; })) return false;
+  const std::optional<std::uint32_t> which = free_common(bytes);
+  if (!which) return false;
+  Common& common = commons_[*which];
   common.readers.clear();
-  std::byte* const chunk = segment_->common()->chunks[next_common_];
-  copy(chunk, data, bytes);
+  copy(segment_->common()->chunks[*which], data, bytes);
   for (End* const e : ends) {
-    e->writer.opened_commons(next_common_ + 1);
+    e->writer.opened_commons(*which + 1);
     Cell* const c = e->writer.next();
     c->kind = CellKind::common;
     c->piece_bytes = std::uint16_t(bytes);
     c->signature = signature;
     c->far.message_bytes = bytes;
-    c->far.place = next_common_;
+    c->far.place = *which;
     e->writer.publish(c);
     common.readers.emplace_back(e, e->writer.written());
   }
-  next_common_ = (next_common_ + 1) % kCommons;
-  return Put::done;
+  next_common_ = (*which + 1) % kCommons;
+  return true;
 }
 
 // Whether the peer is to read the message where it is.
@@ -195,8 +227,8 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       t->backend[kCellsToRead] = e.writer.written();
       return true;
     }
-    if (!reserve(e, needed(t->bytes))) return fail_for_memory(e), false;
-    if (!e.writer.next_chunk()) return false;
+    if (!reserve(e, wanted(t->bytes))) return fail_for_memory(e), false;
+    if (e.writer.room_in_chunk().empty()) return false;
     std::uint64_t& moved = t->backend[kMoved];
     moved += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), moved, t->bytes);
   } while (t->backend[kMoved] < t->bytes);
@@ -248,7 +280,7 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
     const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[kMoved], t->bytes);
     if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
     deliver(t, piece.data(), piece.size());
-    e.reader.pop_piece(kind, t->backend[kMoved], t->bytes);
+    e.reader.pop_piece(*c, kind);
     if (in_cell || t->backend[kMoved] == t->bytes) return true;
   }
 }

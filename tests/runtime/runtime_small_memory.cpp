@@ -1,0 +1,113 @@
+// Machines with little shared memory, as containers are (docker gives 64 MB): communicators go on with less of it, and
+// over TCP once there is none.
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/child.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+// Gives this process, and those that it forks from now on, a /dev/shm of so many MB. False where the system forbids it.
+bool own_shared_memory(int megabytes) {
+  const auto user = ::geteuid(), group = ::getegid();
+  if (::unshare(CLONE_NEWNS) != 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
+    std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
+  }
+  const std::string size = "size=" + std::to_string(megabytes) + "m";
+  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", "/dev/shm", "tmpfs", 0, size.c_str()) == 0;
+}
+
+int value(int from, int to, std::size_t i) { return from * 1000003 + to * 1009 + int(i); }
+
+// What is due in each place is worked out here, from who sends what to whom.
+void call_all(GCCL_Comm c, int rank, int size, std::size_t n) {
+  std::vector<int> in(n * std::size_t(size)), out(in.size(), -1), one(n), sum(n, -1);
+  const auto expect_all = [&](const std::vector<int>& found, auto due, const char* call) {
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i] != due(int(i / n), i % n)) return report(std::string(call) + ": element " + std::to_string(i));
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, int(i / n), i % n);
+  RANK_SUCCESS(GCCL_Alltoall(in.data(), out.data(), n, GCCL_INT32, c));
+  expect_all(
+      out, [&](int from, std::size_t i) { return value(from, rank, i); }, "alltoall");
+  for (int root = 0; root < size; ++root) {
+    for (std::size_t i = 0; i < n; ++i) one[i] = rank == root ? value(root, 0, i) : -1;
+    RANK_SUCCESS(GCCL_Broadcast(one.data(), n, GCCL_INT32, root, c));
+    expect_all(
+        one, [&](int, std::size_t i) { return value(root, 0, i); }, "broadcast");
+  }
+  for (std::size_t i = 0; i < n; ++i) one[i] = rank + int(i);
+  RANK_SUCCESS(GCCL_Allgather(one.data(), out.data(), n, GCCL_INT32, c));
+  expect_all(
+      out, [](int from, std::size_t i) { return from + int(i); }, "allgather");
+  RANK_SUCCESS(GCCL_Allreduce(one.data(), sum.data(), n, GCCL_INT32, GCCL_SUM, c));
+  expect_all(
+      sum, [&](int, std::size_t i) { return size * (size - 1) / 2 + size * int(i); }, "allreduce");
+}
+
+struct Case {
+  int ranks, megabytes, communicators;
+  const char* zero_copy;
+  bool becomes_full;  // so that the last communicators are served by TCP
+};
+
+TEST_CASE("all ranks send to all on many communicators, in little shared memory") {
+  // Before, the first of each ended with "no shared memory for messages".
+  for (const Case& x : {Case{4, 2, 3, "1", false}, Case{4, 2, 24, "0", true}, Case{8, 12, 4, "0", false}}) {
+    CAPTURE(x.ranks);
+    CAPTURE(x.megabytes);
+    CAPTURE(x.communicators);
+    const int code =
+        gccl::test::Child([&] {
+          if (!own_shared_memory(x.megabytes)) return 77;
+          const Job job{.size = x.ranks, .backends = "shm,tcp", .environment = {{"GCCL_SHM_ZERO_COPY", x.zero_copy}}};
+          const std::vector<End> ends = run(job, [&](int rank) {
+            GCCL_Comm world = begin();
+            if (!world) return;
+            RANK_SUCCESS(GCCL_Comm_set_timeout(world, 100000));
+            std::vector<GCCL_Comm> all(std::size_t(x.communicators), GCCL_COMM_NULL);
+            for (GCCL_Comm& c : all) {
+              RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+              for (const std::size_t n : {2u, 25u, 1000u, 1250u, 5000u, 8191u, 50000u})
+                if (c && !any_reported()) call_all(c, rank, x.ranks, n);
+            }
+            if (rank == 0) {
+              struct statvfs left {};
+              RANK_CHECK(::statvfs("/dev/shm", &left) == 0);
+              RANK_CHECK(left.f_bavail < left.f_blocks / 2);  // it was scarce
+              RANK_CHECK((left.f_bavail < left.f_blocks / 50) == x.becomes_full);
+            }
+            for (GCCL_Comm c : all)  // those that were made while there was plenty, too
+              if (!any_reported()) call_all(c, rank, x.ranks, 3000);
+            RANK_SUCCESS(GCCL_Finalize());
+          });
+          int bad = 0;
+          for (const End& e : ends) bad += !e.good();
+          if (bad) std::fprintf(stderr, "%s\n", texts(ends).c_str());
+          return bad;
+        }).wait();
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 77) {
+      MESSAGE("skipped: this system allows no mounts here");
+      return;
+    }
+    CHECK(code == 0);
+  }
+}
+
+}  // namespace
