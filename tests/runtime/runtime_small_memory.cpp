@@ -90,8 +90,8 @@ TEST_CASE("all ranks send to all on many communicators, in little shared memory"
             if (rank == 0) {
               struct statvfs left {};
               RANK_CHECK(::statvfs("/dev/shm", &left) == 0);
-              RANK_CHECK(left.f_bavail < left.f_blocks / 2);  // it was scarce
-              RANK_CHECK((left.f_bavail < left.f_blocks / 50) == x.becomes_full);
+              RANK_CHECK(left.f_bavail < left.f_blocks / 2);                      // it was scarce
+              if (x.becomes_full) RANK_CHECK(left.f_bavail < left.f_blocks / 8);  // too little for one more
             }
             for (GCCL_Comm c : all)  // those that were made while there was plenty, too
               if (!any_reported()) call_all(c, rank, x.ranks, 3000);
