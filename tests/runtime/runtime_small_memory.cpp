@@ -57,6 +57,14 @@ void call_all(GCCL_Comm c, int rank, int size, std::size_t n) {
   expect_all(
       out, [](int from, std::size_t i) { return from + int(i); }, "allgather");
   RANK_SUCCESS(GCCL_Allreduce(one.data(), sum.data(), n, GCCL_INT32, GCCL_SUM, c));
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  GCCL_Request sent = GCCL_REQUEST_NULL;
+  std::vector<int> got(n, -1);
+  RANK_SUCCESS(GCCL_Isend(one.data(), n, GCCL_INT32, next, c, &sent));
+  RANK_SUCCESS(GCCL_Recv(got.data(), n, GCCL_INT32, before, c));
+  RANK_SUCCESS(GCCL_Wait(&sent));
+  expect_all(
+      got, [&](int, std::size_t i) { return before + int(i); }, "receive");
   expect_all(
       sum, [&](int, std::size_t i) { return size * (size - 1) / 2 + size * int(i); }, "allreduce");
 }

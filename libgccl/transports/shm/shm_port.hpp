@@ -144,6 +144,7 @@ class Port {
 
   bool put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
   bool put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
+  std::size_t least_of_all() const;
   Status reserve_least();
   bool reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed);
   std::optional<std::uint32_t> free_common(std::uint32_t bytes);
@@ -182,7 +183,7 @@ class Port {
   std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory
   int reserve_error_ = 0;
   std::uint32_t refused_ = kReservedChunks + 1;  // Reserved: so much, and more, was refused when last asked for
-  std::uint32_t asks_ = 0;
+  std::uint32_t asks_[kReservedChunks + 1] = {};
   static constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined: less than a level-2 cache
   static constexpr std::align_val_t kPieceAlignment{4096};
   struct FreePiece {

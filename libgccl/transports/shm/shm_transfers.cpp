@@ -86,7 +86,7 @@ int Port::receive(GCCL_Transfer* t) {
 }
 
 // Whether it is worth asking for memory that calls can do without.
-bool Port::may_ask(std::uint32_t how_much) { return how_much < refused_ || ++asks_ % kAsksAfterRefusal == 0; }
+bool Port::may_ask(std::uint32_t how_much) { return how_much < refused_ || ++asks_[how_much] % kAsksAfterRefusal == 0; }
 
 void Port::answered(std::uint32_t how_much, int error) {
   refused_ = error ? std::min(refused_, how_much) : std::max(refused_, how_much + 1);
