@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/own_namespace.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -21,13 +21,7 @@ namespace {
 // reports is this process's. False where the system does not allow it.
 bool in_namespace(const std::function<void()>& f) {
   without_leak_check();  // in this process: its next thread would be in the other namespace
-  const auto user = ::geteuid(), group = ::getegid();
-  if (::unshare(CLONE_NEWPID) != 0) {
-    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return false;
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
-    std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
-  }
+  if (!own_namespace(CLONE_NEWPID)) return false;
   const int status = gccl::test::Child([&] {
                        RANK_CHECK(::getpid() == 1);
                        f();

@@ -4,15 +4,14 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "gccl/gccl.h"
 #include "tests/support/child.hpp"
+#include "tests/support/own_namespace.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -21,15 +20,8 @@ namespace {
 
 // Gives this process, and those that it forks from now on, a /dev/shm of so many MB. False where the system forbids it.
 bool own_shared_memory(int megabytes) {
-  const auto user = ::geteuid(), group = ::getegid();
-  if (::unshare(CLONE_NEWNS) != 0) {
-    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
-    std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
-  }
   const std::string size = "size=" + std::to_string(megabytes) + "m";
-  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+  return own_namespace(CLONE_NEWNS) && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("tmpfs", "/dev/shm", "tmpfs", 0, size.c_str()) == 0;
 }
 

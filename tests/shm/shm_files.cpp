@@ -264,7 +264,7 @@ TEST_CASE("memory of segments is given back by the last who uses it, and taken a
     std::shared_ptr<Segment> mine, next;
     REQUIRE(Segment::create(file, 20, &mine).ok());
     CHECK(kib() - before < 16);  // header and controls alone
-    CHECK(mine->reserve_pipe(3, kReservedBeginnings) == 0);
+    CHECK(mine->reserve_pipe(3, kReservedAllBeginnings) == 0);
     CHECK(mine->reserve_pipe(4, kReservedChunks) == 0);
     CHECK(kib() - before > 256);
     mine->pipe(4)->cells[0].sequence = 5;

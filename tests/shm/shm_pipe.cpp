@@ -177,11 +177,11 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   c.kind = CellKind::first;
   c.piece_bytes = 100;
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() == nullptr);
-  q.writer.opened(kReservedBeginning);
+  q.writer.opened(kReservedOneBeginning);
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() != nullptr);
   c.far.place = kChunkBytes;
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() == nullptr);
-  q.writer.opened(kReservedBeginnings);
+  q.writer.opened(kReservedAllBeginnings);
   CHECK(q.reader.piece(c, c.kind, 0, 100).data() != nullptr);
   c.far.place = 0;
   c.piece_bytes = 8192;
@@ -191,27 +191,27 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
 }
 
 TEST_CASE("a message is written whole or not at all, however much of the pipe there is") {
-  for (const Reserved has : {kReservedBeginning, kReservedBeginnings, kReservedChunks}) {
+  for (const Reserved has : {kReservedOneBeginning, kReservedAllBeginnings, kReservedChunks}) {
     CAPTURE(has);
     TwoEnds p;
     p.writer.opened(has);
-    const std::uint32_t all = has == kReservedBeginning ? 4096 : 32768;
+    const std::uint32_t all = has == kReservedOneBeginning ? 4096 : 32768;
     CHECK(p.writer.fits(48));
     CHECK(p.writer.fits(all));
     CHECK_FALSE(p.writer.fits(8 * 32768 + 1));
     if (has != kReservedChunks) CHECK_FALSE(p.writer.fits(all + 1));
     REQUIRE(p.write_chunk(1));
     CHECK(p.writer.fits(48));
-    CHECK(p.writer.fits(49) == (has != kReservedBeginning));
+    CHECK(p.writer.fits(49) == (has != kReservedOneBeginning));
     CHECK(p.writer.fits(all) == (has == kReservedChunks));  // else the first chunk is needed
     p.read_chunk(1);
     CHECK(p.writer.fits(all));
   }
   // What was written while there was less is free once it is read, though by then the pipe has grown.
   TwoEnds p;
-  p.writer.opened(kReservedBeginning);
+  p.writer.opened(kReservedOneBeginning);
   for (int i = 0; i < 20; ++i) {
-    if (i == 7) p.writer.opened(kReservedBeginnings);
+    if (i == 7) p.writer.opened(kReservedAllBeginnings);
     if (i == 13) p.writer.opened(kReservedChunks);
     REQUIRE(p.write_chunk(i));
     p.read_chunk(i);

@@ -68,8 +68,8 @@ TEST_CASE("messages of any length pass through whatever there is of a pipe, also
          {0, 8, 48, 49, 4095, 4096, 4097, 8192, 8193, 12288, 20000, 32767, 32768, 32769, 100001, 1000000})
       for (std::uint64_t seed = 1; seed <= 3; ++seed) exchange(two, bytes, seed);
     CHECK(reserved(two) == (left == kPlenty         ? kReservedChunks
-                            : left == kLessThanHalf ? kReservedBeginnings
-                                                    : kReservedBeginning));
+                            : left == kLessThanHalf ? kReservedAllBeginnings
+                                                    : kReservedOneBeginning));
     for (const int later : {kLessThanHalf, kPlenty}) {  // it is looked for in time
       thousandths_left = std::max(left, later);
       for (std::uint64_t seed = 0; seed < 100; ++seed) exchange(two, 5000 + seed * 100, seed);

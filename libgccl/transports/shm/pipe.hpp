@@ -77,34 +77,36 @@ struct Pipe {
 enum Reserved : std::uint32_t {
   kReservedNothing,
   kReservedCells,
-  kReservedBeginning,
-  kReservedBeginnings,
+  kReservedOneBeginning,
+  kReservedAllBeginnings,
   kReservedChunks
 };
 inline constexpr std::uint32_t kBeginningBytes = 4096;
 
 inline constexpr std::uint32_t chunks(std::uint32_t reserved) {
-  return reserved < kReservedBeginning ? 0 : reserved == kReservedBeginning ? 1 : kChunks;
+  return reserved < kReservedOneBeginning ? 0 : reserved == kReservedOneBeginning ? 1 : kChunks;
 }
 // Bytes of each of these that may be touched.
 inline constexpr std::uint32_t chunk_bytes(std::uint32_t reserved) {
-  return reserved < kReservedBeginning ? 0 : reserved < kReservedChunks ? kBeginningBytes : kChunkBytes;
+  return reserved < kReservedOneBeginning ? 0 : reserved < kReservedChunks ? kBeginningBytes : kChunkBytes;
 }
-// What a message wants. One of more than a cell can do with kReservedBeginning.
+// What a message wants. One of more than a cell can do with kReservedOneBeginning.
 inline constexpr Reserved wanted(std::uint64_t message_bytes) {
   return message_bytes <= kInlineBytes      ? kReservedCells
-         : message_bytes <= kBeginningBytes ? kReservedBeginnings
+         : message_bytes <= kBeginningBytes ? kReservedAllBeginnings
                                             : kReservedChunks;
 }
 // What a message that is written whole takes of a pipe that has so much, at least what it can do with. It is cut at
 // multiples of kBeginningBytes. Divisors that are known: a division takes as long as the rest of a short message.
+inline constexpr std::uint32_t parts(std::uint32_t message_bytes, std::uint32_t reserved, std::uint32_t longest) {
+  if (message_bytes <= kBeginningBytes) return 1;
+  return reserved < kReservedChunks ? (message_bytes - 1) / kBeginningBytes + 1 : (message_bytes - 1) / longest + 1;
+}
 inline constexpr std::uint32_t chunks_taken(std::uint32_t message_bytes, std::uint32_t reserved) {
-  if (message_bytes <= kBeginningBytes) return message_bytes > kInlineBytes;
-  return reserved < kReservedChunks ? (message_bytes - 1) / kBeginningBytes + 1 : (message_bytes - 1) / kChunkBytes + 1;
+  return message_bytes <= kInlineBytes ? 0 : parts(message_bytes, reserved, kChunkBytes);
 }
 inline constexpr std::uint32_t cells_taken(std::uint32_t message_bytes, std::uint32_t reserved) {
-  if (message_bytes <= kBeginningBytes) return 1;
-  return reserved < kReservedChunks ? (message_bytes - 1) / kBeginningBytes + 1 : (message_bytes - 1) / kPieceBytes + 1;
+  return parts(message_bytes, reserved, kPieceBytes);
 }
 
 // What is there of each pipe from the start.

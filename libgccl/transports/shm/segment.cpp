@@ -121,9 +121,9 @@ int Segment::reserve_here(std::size_t at, std::size_t bytes) {
 int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
   assert(owner_ && i < pipes_);
   const std::size_t at = pipes_at(pipes_) + i * sizeof(Pipe);
-  if (how_much > kReservedBeginning) {
+  if (how_much > kReservedOneBeginning) {
     const std::size_t bytes = sizeof(Pipe::cells) + std::size_t(chunks(how_much)) * chunk_bytes(how_much);
-    if (const int error = leaves_free(bytes, how_much == kReservedChunks ? 2 : 8)) return error;
+    if (const int error = leaves_free(bytes, how_much == kReservedChunks ? kHalf : kEighth)) return error;
   }
   if (how_much == kReservedChunks) return reserve_here(at, sizeof(Pipe));
   int error = reserve_here(at, sizeof(Pipe::cells));
@@ -134,13 +134,13 @@ int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
 
 int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
   assert(owner_ && i < kCommons && bytes <= kChunkBytes);
-  if (const int error = needed ? 0 : leaves_free(bytes, 2)) return error;
+  if (const int error = needed ? 0 : leaves_free(bytes, kHalf)) return error;
   return reserve_here(common_at(pipes_) + i * kChunkBytes, bytes);
 }
 
 int Segment::reserve_staging(std::size_t bytes) {
   assert(owner_ && bytes <= sizeof(Staging));
-  if (const int error = leaves_free(bytes, 2)) return error;
+  if (const int error = leaves_free(bytes, kHalf)) return error;
   return reserve_here(staging_at(pipes_), bytes);
 }
 

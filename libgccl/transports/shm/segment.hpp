@@ -17,6 +17,9 @@
 
 namespace gccl::shm {
 
+// Parts of all shared memory that are left free, as 1 in: by what calls can do without, and by what most messages want.
+inline constexpr unsigned kHalf = 2, kEighth = 8;
+
 // Header and controls are reserved from the start, the pipes themselves when they are first needed.
 struct Header {
   std::uint64_t id;  // drawn at random: nobody takes one segment for another

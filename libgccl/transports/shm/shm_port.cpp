@@ -54,7 +54,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
     return Status::error(fmt::format("no random numbers: {}", std::strerror(errno)), GCCL_ERR_SYSTEM);
   if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
   Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_);
-  if (s.ok() && p->segment_->leaves_free(p->least_of_all(), 2) != 0) s = p->reserve_least();
+  if (s.ok() && p->segment_->leaves_free(p->least_of_all(), kHalf) != 0) s = p->reserve_least();
   if (!s.ok()) {
     p->connected();  // where another transport serves the ranks, nobody needs the file's name
     return s;
@@ -84,7 +84,7 @@ Status Port::reserve_least() {
   for (std::uint32_t place = 0; place < node_ranks_; ++place) {
     if (place == my_place_) continue;
     for (const std::uint32_t channel : {0u, channels_ - 1})
-      if (const int error = segment_->reserve_pipe(place * channels_ + channel, kReservedBeginning))
+      if (const int error = segment_->reserve_pipe(place * channels_ + channel, kReservedOneBeginning))
         return Status::error(fmt::format("rank {} has no shared memory for messages to {} on its node: {}", rank_,
                                          counted(node_ranks_ - 1, "rank"), text_of_error(error)),
                              GCCL_ERR_SYSTEM);
@@ -123,7 +123,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       out.peer = n.rank;
       out.index = place * channels_ + c;
       out.writer = Writer(segment_->control(out.index), segment_->pipe(out.index));
-      if (least_reserved_ && (c == 0 || c == channels_ - 1)) out.writer.opened(kReservedBeginning);
+      if (least_reserved_ && (c == 0 || c == channels_ - 1)) out.writer.opened(kReservedOneBeginning);
       End& in = ends_[(i * channels_ + c) * 2 + 1];
       in.peer = n.rank;
       in.receives = true;

@@ -93,7 +93,7 @@ void Port::answered(std::uint32_t how_much, int error) {
 }
 
 bool Port::reserve(End& e, Reserved how_much) {
-  const Reserved before = e.writer.reserved(), least = std::min(how_much, kReservedBeginning);
+  const Reserved before = e.writer.reserved(), least = std::min(how_much, kReservedOneBeginning);
   for (std::uint32_t r = how_much; r > before && r >= least; --r) {
     if (r > least && !may_ask(r)) continue;
     reserve_error_ = segment_->reserve_pipe(e.index, Reserved(r));
