@@ -157,15 +157,17 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   // Common chunks: 8, as long as the pipe's, a message whole in one of them.
   enum { common = 4 };
   CHECK_FALSE(is(common, 100, 0, 100, 0));  // not reserved
-  p.writer.opened_commons(3);
-  CHECK(is(common, 100, 0, 100, 0));
+  p.writer.opened_common(1);
+  p.writer.opened_common(2);
+  CHECK(is(common, 100, 0, 100, 1));
   CHECK(is(common, 32768, 0, 32768, 2));
+  CHECK_FALSE(is(common, 100, 0, 100, 0));  // one that was refused, before others
   CHECK_FALSE(is(common, 100, 0, 100, 3));
-  CHECK_FALSE(is(common, 48, 0, 48, 0));        // short messages lie in their cell
-  CHECK_FALSE(is(common, 99, 0, 100, 0));       // short of the message
-  CHECK_FALSE(is(common, 40000, 0, 40000, 0));  // beyond the chunk
-  CHECK_FALSE(is(common, 100, 100, 200, 0));    // in the middle of a longer one
-  p.writer.opened_commons(100);
+  CHECK_FALSE(is(common, 48, 0, 48, 1));        // short messages lie in their cell
+  CHECK_FALSE(is(common, 99, 0, 100, 1));       // short of the message
+  CHECK_FALSE(is(common, 40000, 0, 40000, 1));  // beyond the chunk
+  CHECK_FALSE(is(common, 100, 100, 200, 1));    // in the middle of a longer one
+  p.writer.opened_common(7);
   CHECK(is(common, 100, 0, 100, 7));
   CHECK_FALSE(is(common, 100, 0, 100, 8));  // beyond the last
   CHECK_FALSE(is(common, 100, 0, 100, ~0ull));

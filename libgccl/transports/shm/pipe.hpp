@@ -114,7 +114,7 @@ struct alignas(2 * kLine) Control {
   std::atomic<std::uint64_t> read;       // cells read; written by the reader
   std::atomic<std::uint32_t> can_fetch;  // 1: the reader can read the writer's memory; likewise
   std::atomic<std::uint32_t> reserved;   // Reserved; written by the writer
-  std::atomic<std::uint32_t> commons;    // so many of the writer's common chunks may be touched; likewise
+  std::atomic<std::uint32_t> commons;    // bit i: the writer's common chunk i may be touched; likewise
 };
 
 // A writer's, beside its pipes.
@@ -146,9 +146,9 @@ class Writer {
     control_->reserved.store(reserved_, std::memory_order_release);
   }
   Reserved reserved() const { return reserved_; }
-  // At least so many common chunks are reserved.
-  void opened_commons(std::uint32_t commons) {
-    if (commons > commons_) control_->commons.store(commons_ = commons, std::memory_order_release);
+  // That common chunk is reserved.
+  void opened_common(std::uint32_t which) {
+    if (!(commons_ >> which & 1)) control_->commons.store(commons_ |= 1u << which, std::memory_order_release);
   }
 
   // The next cell to fill, or null while the pipe is full. Fill it, then publish().
@@ -213,7 +213,7 @@ class Writer {
   std::uint64_t chunk_read_[kChunks] = {};  // cells to be read before each chunk is free
   std::uint32_t chunk_ = 0, filled_ = 0;    // where the next piece goes
   Reserved reserved_ = kReservedNothing;
-  std::uint32_t commons_ = 0;
+  std::uint32_t commons_ = 0;  // as in Control
 };
 
 // The reader's end. Not shared.
@@ -243,7 +243,7 @@ class Reader {
     const std::uint64_t place = read_once(c.far.place);
     if (kind == CellKind::common) {
       const bool right = received == 0 && bytes > kInlineBytes && bytes <= kChunkBytes && length == bytes &&
-                         place < control_->commons.load(std::memory_order_acquire) && place < kCommons;
+                         place < kCommons && (control_->commons.load(std::memory_order_acquire) >> place & 1) != 0;
       return right ? std::span(common_->chunks[as_found(place)], bytes) : std::span<const std::byte>();
     }
     const CellKind due = received == 0 ? CellKind::first : CellKind::more;

@@ -16,6 +16,8 @@
 // program that closes descriptors which it has not opened (closefrom(3) without a fork before) is lost to its peers.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -49,6 +51,8 @@ class RankFile {
   // the segment's other users have ended too.
   Status take(std::size_t bytes, std::uint64_t* offset);
   void give_back(std::uint64_t offset);
+  // Owner: so much of its segments' memory, of all its communicators, was promised and has not been reserved yet.
+  std::atomic<std::size_t> promised{0};
 
  private:
   struct Range {
@@ -72,6 +76,8 @@ class RankFiles {
   Status mine(std::shared_ptr<RankFile>* out);
   // Opened when first asked for, and kept: later communicators find it when it has no name any more.
   Status of(const std::string& name, std::shared_ptr<RankFile>* out);
+  // Lets this rank's own go where nothing lies in it: the next segment begins another one, which peers find by name.
+  void drop_unused();
 
  private:
   std::mutex mutex_;

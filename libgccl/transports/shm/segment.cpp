@@ -106,12 +106,18 @@ Status Segment::open(const std::shared_ptr<RankFile>& file, std::uint64_t offset
   return {};
 }
 
-int Segment::leaves_free(std::size_t bytes, unsigned one_part_in) const {
+int Segment::space(Space* out) const {
   struct statvfs all {};
   if (::fstatvfs(file_->descriptor(), &all) != 0) return errno;
-  // No limit has no blocks.
-  const bool left = all.f_blocks == 0 || all.f_bavail >= all.f_blocks / one_part_in + bytes / all.f_frsize;
-  return left ? 0 : ENOSPC;
+  *out = all.f_blocks == 0 ? Space{} : Space{.all = all.f_blocks * all.f_frsize, .free = all.f_bavail * all.f_frsize};
+  return 0;
+}
+
+// 0, ENOSPC, or the error's number.
+int Segment::leaves_free(std::size_t bytes, unsigned one_part_in) const {
+  Space now;
+  if (const int error = space(&now)) return error;
+  return now.leaves(bytes, now.all / one_part_in) ? 0 : ENOSPC;
 }
 
 int Segment::reserve_here(std::size_t at, std::size_t bytes) {
@@ -132,9 +138,9 @@ int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
   return error;
 }
 
-int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
+int Segment::reserve_common(std::uint32_t i, std::uint32_t bytes, unsigned leaves_one_part_in) {
   assert(owner_ && i < kCommons && bytes <= kChunkBytes);
-  if (const int error = needed ? 0 : leaves_free(bytes, kHalf)) return error;
+  if (const int error = leaves_free(bytes, leaves_one_part_in)) return error;
   return reserve_here(common_at(pipes_) + i * kChunkBytes, bytes);
 }
 

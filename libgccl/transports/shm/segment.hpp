@@ -18,7 +18,15 @@
 namespace gccl::shm {
 
 // Parts of all shared memory that are left free, as 1 in: by what calls can do without, and by what most messages want.
+// The eighth is for what has been promised (Port::take_least).
 inline constexpr unsigned kHalf = 2, kEighth = 8;
+
+// Bytes of shared memory. Without a limit all is free.
+struct Space {
+  std::size_t all = ~std::size_t(0), free = all;
+
+  bool leaves(std::size_t bytes, std::size_t left) const { return free >= left && free - left >= bytes; }
+};
 
 // Header and controls are reserved from the start, the pipes themselves when they are first needed.
 struct Header {
@@ -57,15 +65,14 @@ class Segment {
   CommonChunks* common() { return reinterpret_cast<CommonChunks*>(base_ + common_at(pipes_)); }
   // Owner: makes sure that so much of the pipe, or of that common chunk, can be written to; 0, or the error's number.
   // What calls can do without is ENOSPC where less than half of all shared memory would be left: all chunks of a pipe,
-  // further common chunks, staging. The beginnings of all chunks leave an eighth for pipes that have none.
+  // common chunks beyond those of a schedule, staging. These, and the beginnings of all chunks, leave an eighth.
   int reserve_pipe(std::uint32_t i, Reserved how_much);
-  int reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed);
+  int reserve_common(std::uint32_t i, std::uint32_t bytes, unsigned leaves_one_part_in);
   // What the owner puts there for all its peers to read.
   std::byte* staging() { return reinterpret_cast<Staging*>(base_ + staging_at(pipes_))->data; }
   int reserve_staging(std::size_t bytes);
-  // Owner: whether so many bytes more would leave that part of all shared memory free; 0, ENOSPC, or the error's
-  // number.
-  int leaves_free(std::size_t bytes, unsigned one_part_in) const;
+  // Owner: 0, or the error's number.
+  int space(Space* out) const;
 
   // Whether anybody uses the segment at this place of the file.
   static bool used(int file, std::uint64_t offset);
@@ -78,6 +85,7 @@ class Segment {
   static std::size_t bytes_of(std::uint32_t pipes) { return staging_at(pipes) + sizeof(Staging); }
   Segment() = default;
   Status map();
+  int leaves_free(std::size_t bytes, unsigned one_part_in) const;
   int reserve_here(std::size_t at, std::size_t bytes);
 
   std::shared_ptr<RankFile> file_;

@@ -27,6 +27,8 @@ struct Address {
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
+constexpr std::size_t kLeastOfPipe = sizeof(Pipe::cells) + kBeginningBytes;
+
 }  // namespace
 
 Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
@@ -54,9 +56,10 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
     return Status::error(fmt::format("no random numbers: {}", std::strerror(errno)), GCCL_ERR_SYSTEM);
   if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
   Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_);
-  if (s.ok() && p->segment_->leaves_free(p->least_of_all(), kHalf) != 0) s = p->reserve_least();
-  if (!s.ok()) {
-    p->connected();  // where another transport serves the ranks, nobody needs the file's name
+  if (s.ok()) s = p->take_least();
+  if (!s.ok()) {  // another transport may serve the ranks; a part of the same exchange that has room keeps the file
+    p.reset();
+    instance.files.drop_unused();
     return s;
   }
   Address a{};
@@ -72,25 +75,38 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   return {};
 }
 
-// What all ranks' pipes on the first and the last channel, those of schedules and of messages between two, cannot do
-// without.
-std::size_t Port::least_of_all() const {
-  return std::size_t(node_ranks_) * (node_ranks_ - 1) * 2 * (sizeof(Pipe::cells) + kBeginningBytes);
-}
-
-// This rank's part of it, where shared memory is scarce: now another transport can still serve the communicator, and
-// later none can.
-Status Port::reserve_least() {
-  for (std::uint32_t place = 0; place < node_ranks_; ++place) {
-    if (place == my_place_) continue;
-    for (const std::uint32_t channel : {0u, channels_ - 1})
-      if (const int error = segment_->reserve_pipe(place * channels_ + channel, kReservedOneBeginning))
-        return Status::error(fmt::format("rank {} has no shared memory for messages to {} on its node: {}", rank_,
-                                         counted(node_ranks_ - 1, "rank"), text_of_error(error)),
-                             GCCL_ERR_SYSTEM);
+// What this rank's pipes on the first and the last channel, those of schedules and of messages between two, cannot do
+// without. Where there is plenty, pipes take it as they are used, and until then it is promised: of all communicators
+// together no more than the eighth of shared memory that others leave free. Otherwise they take it now, when another
+// transport can still serve the communicator: later none can. Each rank of a node promises as much as the others.
+Status Port::take_least() {
+  const std::size_t mine = (node_ranks_ - 1) * 2 * kLeastOfPipe, all = node_ranks_ * mine;
+  const std::size_t promised = node_ranks_ * file_->promised;
+  Space now;
+  int error = segment_->space(&now);
+  if (error == 0 && now.leaves(all, now.all / kHalf) && promised + all <= now.all / kEighth) {
+    file_->promised += promised_ = mine;
+    return {};
   }
+  if (error == 0 && !now.leaves(all, promised)) error = ENOSPC;
+  for (std::uint32_t place = 0; place < node_ranks_ && error == 0; ++place)
+    for (const std::uint32_t channel : {0u, channels_ - 1})
+      if (place != my_place_ && error == 0)
+        error = segment_->reserve_pipe(place * channels_ + channel, kReservedOneBeginning);
+  if (error)
+    return Status::error(fmt::format("rank {} has no shared memory for messages to {} on its node: {}", rank_,
+                                     counted(node_ranks_ - 1, "rank"), text_of_error(error)),
+                         GCCL_ERR_SYSTEM);
   least_reserved_ = true;
   return {};
+}
+
+// This pipe has its least now.
+void Port::keep_promise(const End& e) {
+  const std::uint32_t channel = e.index % channels_;
+  if (promised_ == 0 || (channel != 0 && channel != channels_ - 1)) return;
+  promised_ -= kLeastOfPipe;
+  file_->promised -= kLeastOfPipe;
 }
 
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
@@ -139,6 +155,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
 }
 
 Port::~Port() {
+  if (file_) file_->promised -= promised_;
   // A child that the rank forked has a copy of this object, and nothing to say for the rank.
   if (segment_ && ::getpid() == pid_) segment_->header().closed.store(1, std::memory_order_release);
 }

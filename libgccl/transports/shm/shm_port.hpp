@@ -144,9 +144,9 @@ class Port {
 
   bool put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
   bool put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
-  std::size_t least_of_all() const;
-  Status reserve_least();
-  bool reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed);
+  Status take_least();
+  void keep_promise(const End& e);
+  bool reserve_common(std::uint32_t i, std::uint32_t bytes, bool can_do_without);
   std::optional<std::uint32_t> free_common(std::uint32_t bytes);
   bool may_ask(std::uint32_t how_much);
   void answered(std::uint32_t how_much, int error);
@@ -169,6 +169,7 @@ class Port {
   std::uint32_t channels_ = 0, node_ranks_ = 0;
   std::uint32_t my_place_ = 0;  // among the ranks of my node: the pipe to me, in any writer's segment, has it
   bool least_reserved_ = false;
+  std::size_t promised_ = 0;           // this port's part of RankFile::promised
   std::vector<std::uint32_t> place_;   // by rank: index into neighbours_
   std::vector<Neighbour> neighbours_;  // the other ranks of my node
   std::vector<End> ends_;              // by neighbour, channel, direction

@@ -99,6 +99,7 @@ bool Port::reserve(End& e, Reserved how_much) {
     reserve_error_ = segment_->reserve_pipe(e.index, Reserved(r));
     if (r > least) answered(r, reserve_error_);
     if (reserve_error_ == 0) {
+      if (before < kReservedOneBeginning && r >= kReservedOneBeginning) keep_promise(e);
       e.writer.opened(Reserved(r));
       return true;
     }
@@ -106,11 +107,11 @@ bool Port::reserve(End& e, Reserved how_much) {
   return before >= least;
 }
 
-bool Port::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
+bool Port::reserve_common(std::uint32_t i, std::uint32_t bytes, bool can_do_without) {
   if (bytes <= commons_[i].reserved) return true;
-  if (!needed && !may_ask(kReservedChunks)) return false;
-  const int error = segment_->reserve_common(i, bytes, needed);
-  if (!needed) answered(kReservedChunks, error);
+  if (can_do_without && !may_ask(kReservedChunks)) return false;
+  const int error = segment_->reserve_common(i, bytes, can_do_without ? kHalf : kEighth);
+  if (can_do_without) answered(kReservedChunks, error);
   if (error != 0) return false;
   commons_[i].reserved = bytes;
   commons_[i].readers.reserve(neighbours_.size());
@@ -120,7 +121,7 @@ bool Port::reserve_common(std::uint32_t i, std::uint32_t bytes, bool needed) {
 bool Port::reserve_commons(std::uint32_t messages, std::uint32_t bytes) {
   assert(messages <= kCommons);
   for (std::uint32_t i = 0; i < messages; ++i)
-    if (!reserve_common(i, bytes, true)) return false;
+    if (!reserve_common(i, bytes, false)) return false;
   return true;
 }
 
@@ -129,7 +130,7 @@ std::optional<std::uint32_t> Port::free_common(std::uint32_t bytes) {
   for (std::uint32_t k = 0; k < kCommons; ++k) {
     const std::uint32_t i = (next_common_ + k) % kCommons;
     if (std::ranges::all_of(commons_[i].readers, [](auto& r) { return r.first->writer.read_up_to(r.second); }) &&
-        reserve_common(i, bytes, false))
+        reserve_common(i, bytes, true))
       return i;
   }
   return {};
@@ -173,7 +174,7 @@ bool Port::put_common(std::span<End* const> ends, std::uint64_t signature, const
   common.readers.clear();
   copy(segment_->common()->chunks[*which], data, bytes);
   for (End* const e : ends) {
-    e->writer.opened_commons(*which + 1);
+    e->writer.opened_common(*which);
     Cell* const c = e->writer.next();
     c->kind = CellKind::common;
     c->piece_bytes = std::uint16_t(bytes);
