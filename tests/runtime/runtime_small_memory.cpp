@@ -92,7 +92,8 @@ TEST_CASE("all ranks send to all on many communicators, in little shared memory"
             for (GCCL_Comm& c : all) {
               if (!x.made_first) RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
               for (const std::size_t n : {2u, 25u, 1000u, 1250u, 5000u, 8191u, 50000u})
-                if (c && !any_reported()) call_all(c, rank, x.ranks, n);
+                if (c && !any_reported() && (x.communicators < 10 || n == 25 || n == 8191))
+                  call_all(c, rank, x.ranks, n);
             }
             if (rank == 0) {
               struct statvfs left {};
@@ -120,7 +121,7 @@ TEST_CASE("all ranks send to all on many communicators, in little shared memory"
 // Of what one exchange connects (the ranks' own communicator and its watch), some have room and others have none.
 TEST_CASE("however little shared memory there is, communicators begin and calls are right") {
   const int code = gccl::test::Child([] {
-                     for (int kilobytes = 4; kilobytes <= 600; kilobytes += kilobytes < 300 ? 4 : 20) {
+                     for (int kilobytes = 8; kilobytes <= 600; kilobytes += kilobytes < 300 ? 12 : 60) {
                        if (!own_shared_memory(kilobytes)) return 77;
                        const Job job{.size = 3, .backends = "shm,tcp"};
                        const std::vector<End> ends = run(job, [&](int rank) {
