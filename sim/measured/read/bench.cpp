@@ -8,18 +8,6 @@
 #include "sim/measured/read/readers.hpp"
 
 namespace gccl::sim {
-namespace {
-
-// The line of each run: of its time.
-std::vector<std::size_t> lines_of_runs(std::string_view text) {
-  std::vector<std::size_t> all;
-  for (const TextLine& line : lines_of(text))
-    if (line.text.find("\"time_us\"") != line.text.npos) all.push_back(line.number);
-  return all;
-}
-
-}  // namespace
-
 bool is_bench(const json::Node& document) {
   const auto schema = document.is_object() ? document.find("schema") : std::nullopt;
   return schema && schema->is_string() && schema->string().starts_with("gccl/bench/");
@@ -29,7 +17,7 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
   document.schema("gccl/bench/1");
   const Rank ranks = Rank(document.at("ranks").integer(1, kRanksMax)),
              nodes = Rank(document.at("nodes").integer(1, ranks));
-  const std::vector<std::size_t> lines = lines_of_runs(text);
+  const std::vector<std::size_t> lines = lines_with(text, "\"time_us\"");
   const std::vector<json::Node> runs = document.at("runs").items();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const json::Node& run = runs[i];

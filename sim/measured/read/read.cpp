@@ -42,8 +42,8 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
 [[noreturn]] void no_measurements(const std::string& file) {
   throw json::InputError(
       fmt::format("{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of gccl "
-                  "bench, or JSON lines of NCCL's Inspector",
+                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of nccl-tests "
+                  "or gccl bench, or JSON lines of NCCL's Inspector",
                   file));
 }
 
@@ -84,6 +84,8 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
       case Format::json:
         if (const auto whole = one_document(text, file); whole && is_bench(*whole))
           read_bench(*whole, text, file, to);
+        else if (whole && is_nccl_tests(*whole))
+          read_nccl_tests(*whole, text, file, to);
         else if (whole && !(whole->is_object() && whole->has("header")))
           no_measurements(file);
         else

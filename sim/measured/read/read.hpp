@@ -20,7 +20,7 @@ struct StatedOfRows {
 //   algbw_GBps, busbw_GBps, source, note, of which collective, bytes and one of the three measures are required;
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
 // - what the OSU micro-benchmarks print for collectives;
-// - what gccl bench --json writes;
+// - what nccl-tests write with -J, and gccl bench with --json;
 // - JSON lines of NCCL's Inspector plugin: of each collective and size the median over its calls of the slowest rank.
 // Throws json::InputError: a file that cannot be read, is none of these, or is not what it seems to be.
 Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated);

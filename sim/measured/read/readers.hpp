@@ -41,8 +41,9 @@ class RowCollector {
   std::string first_contradiction_;
 };
 
-// The lines of a text without their ends, with their numbers; what job starters put before a line ("[1,0]<stdout>:",
-// "3: ") is taken away.
+// The lines of a text without their ends, with their numbers; what job starters and collectors of logs put before a
+// line
+// ("[1,0]<stdout>:", "3: ", "node7: ", a time) is taken away.
 struct TextLine {
   std::size_t number;
   std::string_view text;
@@ -64,6 +65,11 @@ bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a 
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 
+// The numbers of the lines in which that word stands: of a document's runs, say.
+std::vector<std::size_t> lines_with(std::string_view text, std::string_view word);
+
+bool is_nccl_tests(const json::Node& document);
+void read_nccl_tests(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
 bool is_bench(const json::Node& document);
 void read_bench(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
 

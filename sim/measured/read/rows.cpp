@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -80,8 +81,34 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 namespace {
 
-// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: "), MPICH's mpiexec ("[0] "), torchrun ("[default0]:") and
-// srun ("0: ", " 0: ").
+constexpr std::string_view kDigits = "0123456789";
+
+// "2026-11-28T07:22:10.123456789Z " of kubectl logs --timestamps and of CI systems, with "stdout F " behind it where
+// the file is a container runtime's own.
+std::string_view without_time(std::string_view line) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
+  if (line.size() < kForm.size()) return line;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == 'd' ? kDigits.find(line[i]) == kDigits.npos : line[i] != kForm[i]) return line;
+  const std::size_t end = line.find(' ');
+  if (end == line.npos || line.substr(0, end).find_first_not_of("0123456789-:.+TZ") != line.npos) return line;
+  line.remove_prefix(end + 1);
+  for (const std::string_view stream : {"stdout F ", "stderr F "})
+    if (line.starts_with(stream)) line.remove_prefix(stream.size());
+  return line;
+}
+
+// Behind "node7: " of pdsh and clush, and "launcher-1  | " of docker compose: where the tag ends, 0: there is none.
+std::size_t end_of_host(std::string_view line) {
+  const std::size_t end = line.find_first_of(": |");
+  if (end == 0 || end == line.npos || line.substr(0, end).find_first_of("#=\"[<") != line.npos) return 0;
+  if (line[end] == ':') return end + 1;
+  const std::size_t bar = line.find_first_not_of(' ', end);
+  return bar != line.npos && line[bar] == '|' ? bar + 1 : 0;
+}
+
+// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: "), MPICH's mpiexec ("[0] "), torchrun ("[default0]:"), kubectl
+// logs --prefix ("[pod/name/container] ") and srun ("0: ", " 0: ").
 std::string_view without_tag(std::string_view line) {
   const auto trim = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
   const std::string_view whole = line;
@@ -95,7 +122,7 @@ std::string_view without_tag(std::string_view line) {
     else
       return whole;
   } else {
-    const std::size_t digits = line.find_first_not_of("0123456789");
+    const std::size_t digits = line.find_first_not_of(kDigits);
     if (digits == 0 || digits == line.npos || line[digits] != ':') return whole;
     line.remove_prefix(digits + 1);
   }
@@ -107,13 +134,30 @@ std::string_view without_tag(std::string_view line) {
 
 std::vector<TextLine> lines_of(std::string_view text) {
   std::vector<TextLine> lines;
+  // Any word may stand before a colon: one that also stands before a comment is a host's name.
+  std::set<std::string_view> hosts;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    lines.push_back({lines.size() + 1, without_tag(line)});
+    const std::string_view line = without_tag(without_time(text.substr(at, end - at)));
+    const std::size_t tag = end_of_host(line), behind = line.find_first_not_of(" \t", tag);
+    if (tag > 0 && behind != line.npos && line[behind] == '#') hosts.insert(line.substr(0, tag));
+    lines.push_back({lines.size() + 1, line});
     at = end + 1;
   }
+  if (hosts.empty()) return lines;
+  for (TextLine& line : lines)
+    if (const std::size_t tag = end_of_host(line.text); tag > 0 && hosts.contains(line.text.substr(0, tag))) {
+      line.text.remove_prefix(tag);
+      line.text.remove_prefix(std::min(line.text.find_first_not_of(" \t"), line.text.size()));
+    }
   return lines;
+}
+
+std::vector<std::size_t> lines_with(std::string_view text, std::string_view word) {
+  std::vector<std::size_t> all;
+  for (const TextLine& line : lines_of(text))
+    if (line.text.find(word) != line.text.npos) all.push_back(line.number);
+  return all;
 }
 
 std::string RowCollector::why_not(Measurement& row) const {
