@@ -24,6 +24,7 @@
 
 #include "libgccl/base/environment.hpp"
 #include "libgccl/schedule/types.hpp"
+#include "libgccl/transports/shm/refusals.hpp"
 #include "libgccl/transports/shm/segment.hpp"
 #include "libgccl/transports/transfer_queue.hpp"
 
@@ -148,8 +149,6 @@ class Port {
   void keep_promise(const End& e);
   bool reserve_common(std::uint32_t i, std::uint32_t bytes, bool can_do_without);
   std::optional<std::uint32_t> free_common(std::uint32_t bytes);
-  bool may_ask(std::uint32_t how_much);
-  void answered(std::uint32_t how_much, int error);
   void fail_for_memory(const End& e) noexcept;
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
@@ -183,8 +182,7 @@ class Port {
   pid_t pid_ = 0;                     // who opened it
   std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory
   int reserve_error_ = 0;
-  std::uint32_t refused_ = kReservedChunks + 1;  // Reserved: so much, and more, was refused when last asked for
-  std::uint32_t asks_[kReservedChunks + 1] = {};
+  Refusals refusals_;  // common chunks count as kReservedChunks: they leave as much
   static constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined: less than a level-2 cache
   static constexpr std::align_val_t kPieceAlignment{4096};
   struct FreePiece {

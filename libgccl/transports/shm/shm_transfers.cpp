@@ -25,7 +25,6 @@ constexpr std::uint64_t kFreshBytes = 4 * 1024 * 1024;
 constexpr std::uint64_t kCachedBytes = 32 * 1024 * 1024;
 constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on that need no system call to be copied
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
-constexpr std::uint32_t kAsksAfterRefusal = 64;  // of which the last one asks the system again
 
 // The next piece of a message of which `before` bytes are written: into the room of the chunk that the writer is at,
 // and the cell. Its length.
@@ -85,19 +84,12 @@ int Port::receive(GCCL_Transfer* t) {
   return 0;
 }
 
-// Whether it is worth asking for memory that calls can do without.
-bool Port::may_ask(std::uint32_t how_much) { return how_much < refused_ || ++asks_[how_much] % kAsksAfterRefusal == 0; }
-
-void Port::answered(std::uint32_t how_much, int error) {
-  refused_ = error ? std::min(refused_, how_much) : std::max(refused_, how_much + 1);
-}
-
 bool Port::reserve(End& e, Reserved how_much) {
   const Reserved before = e.writer.reserved(), least = std::min(how_much, kReservedOneBeginning);
   for (std::uint32_t r = how_much; r > before && r >= least; --r) {
-    if (r > least && !may_ask(r)) continue;
+    if (r > least && !refusals_.may_ask(r)) continue;
     reserve_error_ = segment_->reserve_pipe(e.index, Reserved(r));
-    if (r > least) answered(r, reserve_error_);
+    if (r > least) refusals_.answered(r, reserve_error_);
     if (reserve_error_ == 0) {
       if (before < kReservedOneBeginning && r >= kReservedOneBeginning) keep_promise(e);
       e.writer.opened(Reserved(r));
@@ -109,9 +101,9 @@ bool Port::reserve(End& e, Reserved how_much) {
 
 bool Port::reserve_common(std::uint32_t i, std::uint32_t bytes, bool can_do_without) {
   if (bytes <= commons_[i].reserved) return true;
-  if (can_do_without && !may_ask(kReservedChunks)) return false;
+  if (can_do_without && !refusals_.may_ask(kReservedChunks)) return false;
   const int error = segment_->reserve_common(i, bytes, can_do_without ? kHalf : kEighth);
-  if (can_do_without) answered(kReservedChunks, error);
+  if (can_do_without) refusals_.answered(kReservedChunks, error);
   if (error != 0) return false;
   commons_[i].reserved = bytes;
   commons_[i].readers.reserve(neighbours_.size());
