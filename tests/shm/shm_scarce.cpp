@@ -183,3 +183,44 @@ TEST_CASE("a communicator that comes where shared memory is scarce has what it c
   exchange(two, 100000, 1);
   memory_is_full = false;
 }
+
+TEST_CASE("what communicators may still take of the least is promised, and theirs no more when they have it or end") {
+  for (const std::uint32_t channels : {1u, 2u, 5u}) {
+    CAPTURE(channels);
+    std::vector<std::uint32_t> node(2), world_rank{0, 1};
+    Instance instance[2]{Instance(process_environment()), Instance(process_environment())};
+    GCCL_Port_spec spec{.struct_bytes = sizeof(GCCL_Port_spec),
+                        .rank = 0,
+                        .size = 2,
+                        .channels = channels,
+                        .communicator = 1,
+                        .node = node.data(),
+                        .world_rank = world_rank.data(),
+                        .connect_timeout_ms = 0};
+    std::vector<std::byte> addresses(2 * GCCL_BACKEND_ADDRESS_BYTES);
+    std::unique_ptr<Port> port[2];
+    const auto promised = [&](Rank r) {
+      std::shared_ptr<RankFile> file;
+      REQUIRE(instance[r].files.mine(&file).ok());
+      return file->promised.load();
+    };
+    for (spec.rank = 0; spec.rank < 2; ++spec.rank)
+      REQUIRE(Port::open(instance[spec.rank], spec, &port[spec.rank],
+                         addresses.data() + spec.rank * GCCL_BACKEND_ADDRESS_BYTES)
+                  .ok());
+    for (spec.rank = 0; spec.rank < 2; ++spec.rank) {
+      std::uint8_t reaches[2] = {};
+      REQUIRE(port[spec.rank]->connect(spec, addresses.data(), reaches).ok());
+    }
+    const std::uint32_t kinds = channels == 1 ? 1 : 2;  // the first channel, and the last one
+    CHECK(promised(0) == kinds * 8192);
+    for (std::uint32_t c = 0; c < channels; ++c) {
+      REQUIRE(port[0]->reserve(*port[0]->end(1, c, false), kReservedOneBeginning));
+      REQUIRE(port[0]->reserve(*port[0]->end(1, c, false), kReservedChunks));
+    }
+    CHECK(promised(0) == 0);
+    CHECK(promised(1) == kinds * 8192);
+    port[1].reset();
+    CHECK(promised(1) == 0);
+  }
+}

@@ -80,7 +80,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
 // together no more than the eighth of shared memory that others leave free. Otherwise they take it now, when another
 // transport can still serve the communicator: later none can. Each rank of a node promises as much as the others.
 Status Port::take_least() {
-  const std::size_t mine = (node_ranks_ - 1) * 2 * kLeastOfPipe, all = node_ranks_ * mine;
+  const std::size_t mine = (node_ranks_ - 1) * std::min(channels_, 2u) * kLeastOfPipe, all = node_ranks_ * mine;
   const std::size_t promised = node_ranks_ * file_->promised;
   Space now;
   int error = segment_->space(&now);
