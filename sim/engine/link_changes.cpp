@@ -79,7 +79,7 @@ LinkChanges::LinkChanges(const Workload& w) {
   std::map<LinkId, std::pair<double, Nanos>> now;  // what differs from the links' own
   std::vector<LinkId> avoided;
   for (const Nanos t : times) {
-    Instant instant{.at = t, .changes = {}, .dead = {}};
+    Instant instant{.at = t, .changes = {}, .dead = {}, .degraded = {}};
     std::map<LinkId, std::pair<double, Nanos>> then;
     std::set<LinkId> dead;
     for (const Span& s : spans) {
@@ -89,6 +89,7 @@ LinkChanges::LinkChanges(const Workload& w) {
         share = std::max(kStalled, share * (s.down ? kStalled : s.share));
         extra += s.extra;
         if (t >= s.avoided_from) dead.insert(l);
+        if (!s.down && s.share < 1) instant.degraded.try_emplace(l, 1.0).first->second *= s.share;
       }
     }
     const auto set = [&](LinkId l, std::pair<double, Nanos> to) {
@@ -104,6 +105,16 @@ LinkChanges::LinkChanges(const Workload& w) {
     avoided = instant.dead;
     instants_.push_back(std::move(instant));
   }
+}
+
+std::map<LinkId, double> LinkChanges::mean_shares(Nanos until) const {
+  std::map<LinkId, double> shares;
+  for (std::size_t i = 0; i < instants_.size() && instants_[i].at < until; ++i) {
+    const Nanos end = i + 1 < instants_.size() ? std::min(until, instants_[i + 1].at) : until;
+    for (const auto& [l, share] : instants_[i].degraded)
+      shares.try_emplace(l, 1.0).first->second -= (1 - share) * double(end - instants_[i].at) / double(until);
+  }
+  return shares;
 }
 
 void Detours::avoid(const std::vector<LinkId>& dead) {

@@ -28,9 +28,12 @@ class LinkChanges {
     std::vector<Change> changes;
     bool reroutes = false;  // from then on messages avoid `dead`
     std::vector<LinkId> dead;
+    std::map<LinkId, double> degraded;  // what is left of the bandwidth of links that carry less, and are not down
   };
   const std::vector<Instant>& instants() const { return instants_; }  // by time
   Nanos first() const { return first_; }                              // begin of the first fault; -1: there is none
+  // Of each degraded link's bandwidth, in the mean until then.
+  std::map<LinkId, double> mean_shares(Nanos until) const;
   Nanos last() const { return last_; }  // when all that ends has ended and all messages go their ways
 
  private:

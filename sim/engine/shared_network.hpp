@@ -42,7 +42,7 @@ class SharedNetwork {
 
   Nanos now() const { return now_; }
   void send(const Message& message);
-  void wake(EventId id, Nanos at) { agenda_.add(at, {Kind::timer, id}); }
+  void wake(EventId id, Nanos at) { add(at, {Kind::timer, id}); }
   bool next(std::vector<EventId>& due);
   std::vector<std::uint64_t> link_bytes() const { return link_bytes_; }
   const Detours& detours() const { return detours_; }
@@ -69,6 +69,10 @@ class SharedNetwork {
   std::span<const LinkId> route(const Slot& s) {
     return s.way == Ways::kNone ? std::span<const LinkId>(routes_of_sets_[s.message.set]) : ways_[s.way].links();
   }
+  void add(Nanos at, const Entry& entry) {
+    agenda_.add(at, entry);
+    expected_ += entry.kind != Kind::change;
+  }
   void take_due(std::vector<EventId>& due);
   std::uint32_t queue_of(std::uint32_t lane, LinkId narrowest);
   void go_on(Queue& queue);
@@ -86,6 +90,7 @@ class SharedNetwork {
   std::vector<std::uint32_t> changes_due_;
   Flows flows_;
   Agenda<Entry> agenda_;
+  std::size_t expected_ = 0;  // entries of it that are no changes of links: these alone keep nobody waiting
   Nanos now_ = 0;
   std::vector<Slot> slots_;
   std::uint32_t free_ = kNone;
@@ -113,8 +118,7 @@ SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster, const LinkChanges* c
       link_bytes_(cluster.links().size()) {
   if (!changes) return;
   for (const Link& l : cluster.links()) changed_.emplace_back(l.bandwidth_GBps, 0);
-  for (std::uint32_t i = 0; i < changes->instants().size(); ++i)
-    agenda_.add(changes->instants()[i].at, {Kind::change, i});
+  for (std::uint32_t i = 0; i < changes->instants().size(); ++i) add(changes->instants()[i].at, {Kind::change, i});
 }
 
 // New messages go as the links are now; those that are on their way take the ways that new ones would.
@@ -193,7 +197,7 @@ void SharedNetwork<Flows>::send(const Message& m) {
   Queue& q = queues_[slot.queue];
   (q.first == kNone ? q.first : slots_[q.last].next) = i;
   q.last = i;
-  agenda_.add(m.at + latency, {Kind::message, i});
+  add(m.at + latency, {Kind::message, i});
 }
 
 // The last byte is there: the next one of the queue follows, and the receiving card takes this one.
@@ -204,7 +208,7 @@ void SharedNetwork<Flows>::end(std::uint32_t slot, std::vector<EventId>& due) {
     Nanos& free = receives_free_[m.to];
     free = std::max(free, now_) + m.receive_ns;
     if (free > kTimeMax) throw TimeOverflow();
-    agenda_.add(free, {Kind::timer, m.id});
+    add(free, {Kind::timer, m.id});
   } else {
     due.push_back(m.id);
   }
@@ -259,6 +263,7 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
   while (!agenda_.empty() && agenda_.next() <= now_) {
     agenda_.take(batch_);
     for (const Entry& e : batch_) {
+      expected_ -= e.kind != Kind::change;
       if (e.kind == Kind::timer) {
         due.push_back(e.id);
         continue;
@@ -298,7 +303,7 @@ bool SharedNetwork<Flows>::next(std::vector<EventId>& due) {
     if (due.size() > before) return true;
     if (!flows_.idle()) {
       now_ = std::max(now_, flows_.advance(agenda_.empty() ? -1 : agenda_.next(), ended_));
-    } else if (!agenda_.empty()) {
+    } else if (expected_ > 0) {
       now_ = agenda_.next();
     } else {
       return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -77,6 +78,7 @@ struct Outcome {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;                // carried by messages
   std::vector<std::uint64_t> link_bytes;  // per link of the cluster
+  std::map<LinkId, double> link_shares;   // of the bandwidth that degraded links had in the mean; others: 1
   std::uint64_t wrong = 0;                // payload only: elements that are not what the collective must leave
   std::string first_wrong;                // where the first one is
   std::vector<TraceSpan> spans;

@@ -15,7 +15,6 @@ constexpr std::string_view kFaultNames[] = {"rank_crash",  "pause",      "node_l
                                             "switch_loss", "straggler",  "late_start",    "agreement_loss"};
 constexpr std::string_view kMomentNames[] = {"operations", "steps", "bytes", "agreements", "epochs"};
 constexpr std::string_view kPolicyNames[] = {"fail", "shrink", "spare", "rejoin"};
-constexpr std::size_t kDrawnMax = 1000;  // of one rule
 
 // Where a stated rule leaves open whom it hits.
 void aim(Fault* f, const FaultTargets& targets, Chance* chance) {
@@ -63,7 +62,7 @@ std::vector<Fault> drawn(const std::vector<Fault>& faults, const FaultTargets& t
       continue;
     }
     double at = double(f.at);
-    for (std::size_t n = 0; n < kDrawnMax; ++n) {
+    for (;;) {
       const double u = (double(chance.next() >> 11) + 0.5) * 0x1p-53;
       at -= std::log(u) * double(f.every);
       if (at > double(f.until)) break;

@@ -42,6 +42,8 @@ struct FaultMoment {
 };
 std::span<const std::string_view> moment_names();
 
+inline constexpr Nanos kDrawnMax = 1000;  // of one rule, in the mean
+
 struct Fault {
   FaultKind kind = FaultKind::rank_crash;
   Nanos at = 0;                        // since the start, or since the moment

@@ -49,6 +49,7 @@ Outcome run_flow(const Workload& workload) {
   const LinkChanges changes(workload);
   SharedNetwork<FairFlows> network(*workload.cluster, &changes);
   Outcome out = Executor<SharedNetwork<FairFlows>>(workload, network).run();
+  out.link_shares = changes.mean_shares(out.time_ns);
   FaultOutcome& f = out.faults.emplace();
   f.completed = !network.detours().unreachable();
   f.survivors = Rank(workload.cards.size());

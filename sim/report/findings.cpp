@@ -165,6 +165,9 @@ std::string limit_of(const Json& row) {
     return fmt::format("the busiest {} link is {}: most of the time is its bandwidth, the rest latency and waiting",
                        tier, busy);
   const std::string idle = fmt::format("no link is more than {} (the busiest is a {} link): ", busy, tier);
+  if (row.contains("faults") && row["faults"].is_object() && row["faults"].contains("events") &&
+      !row["faults"]["events"].empty())
+    return idle + "faults, latency or waiting are the limit";
   if (whole(row, "bytes") < kLarge) return idle + "latency is the limit, not bandwidth";
   if (is_sequence(row)) return idle + "latency, waiting or combining is the limit, not bandwidth";
   if (const auto error = prediction_error_percent(row); error && *error < -kPredictionErrorMax)

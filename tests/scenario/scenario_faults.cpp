@@ -8,6 +8,7 @@
 #include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/read/faults.hpp"
 #include "sim/scenario/run/play.hpp"
+#include "tests/support/has.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 
@@ -169,6 +170,72 @@ TEST_CASE("faults drawn by seed come as often as they are said to, and hit all a
   // Poisson: 2000 times 10, and a standard deviation of the root of that.
   CHECK(std::abs(double(count) - 20000) < 5 * std::sqrt(20000));
   for (const std::size_t h : hits) CHECK(std::abs(double(h) - 5000) < 5 * std::sqrt(5000));
+}
+
+TEST_CASE("faults that are drawn come through to the end, and too many are refused") {
+  Fault rule;
+  rule.every = 20'000;
+  rule.until = 20'000'000;
+  const FaultTargets targets{.ranks = 4, .nodes = 1, .nics = {}, .switches = {}};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)  // 1000 in the mean
+    CHECK(double(drawn({rule}, targets, seed).back().at) > 0.95 * double(rule.until));
+  const Json often = {{"kind", "pause"}, {"rank", 1}, {"every_us", 20}, {"until_us", 100000}, {"for_us", 1}};
+  CHECK(why(Json::array({often})) ==
+        "/faults/0/every_us: found 20, expected 100 or more: \"until_us\" lets more than 1000 "
+        "faults come");
+}
+
+TEST_CASE("flow: what comes after the end, or goes on where nobody sends, costs no time") {
+  const Json runs = faulty(Json::array(), {{"engine", "flow"}, {"bytes", "4MiB"}, {"repeats", 3}});
+  const auto row = [&](const Json& fault) {
+    Json run = runs[0];
+    run["faults"] = Json::array({fault});
+    return rows_of_campaign(Json::array({run}), kPod)[0];
+  };
+  Json healthy = runs;
+  healthy[0].erase("faults");
+  const double alone = rows_of_campaign(healthy, kPod)[0]["time_us"];
+  for (const Json& fault : std::initializer_list<Json>{
+           {{"kind", "nic_down"}, {"nic", "node200/nic0"}, {"for_us", "20ms"}},  // of a node without a rank
+           {{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", "50ms"}},
+           {{"kind", "pause"}, {"rank", 1}, {"at_us", "50ms"}, {"for_us", 800}},
+           {{"kind", "link_degraded"},
+            {"nic", "node0/nic0"},
+            {"at_us", "50ms"},
+            {"for_us", 800},
+            {"bandwidth_percent", 50}},
+           {{"kind", "nic_down"}, {"nic", "node200/nic0"}, {"every_us", 900}, {"until_us", "90ms"}, {"for_us", 40}}}) {
+    CAPTURE(fault.dump());
+    const Json found = row(fault);
+    CHECK(found["time_us"] == doctest::Approx(alone).epsilon(1e-6));
+    if (fault.contains("at_us")) CHECK(found["faults"]["never_struck"].size() == 1);
+  }
+}
+
+TEST_CASE("of several results one that breaks what is expected is shown") {
+  // A rank that computes slowly holds up short calls, and does not show beside the links' work in long ones.
+  const Json runs = faulty(Json::array({{{"kind", "straggler"}, {"rank", 5}, {"slowdown", 4}}}),
+                           {{"engine", "flow"}, {"bytes", {"64KiB", "64MiB"}}, {"expect", {{"slowest", 5}}}});
+  const Json document = run_campaign(plan_of(runs, {{"cluster", "../topologies/ethernet-cpu.json"}, {"ranks", 8}}),
+                                     kRealEngines, {.jobs = 1, .progress = {}})
+                            .document;
+  std::vector<std::string> others;
+  for (const Json& row : document["runs"])
+    if (row["faults"]["slowest"] != 5) others.push_back(json::format_bytes(row["bytes"].get<std::uint64_t>()));
+  REQUIRE(others.size() == 1);
+  const Json& e = document["expectations"][0];
+  CHECK(e["ok"] == false);
+  CHECK(has(e["found"].get<std::string>(), " at " + others[0] + " "));
+}
+
+TEST_CASE("flow: a degraded link is as busy as what is left of it allows") {
+  Json run = {{"collective", "broadcast"}, {"bytes", "64MiB"}, {"algorithms", "binomial"},
+              {"engine", "flow"},          {"chunks", 1},      {"protocol", "Simple"}};
+  run["faults"] = Json::array({{{"kind", "link_degraded"}, {"nic", "node1/nic0"}, {"bandwidth_percent", 25}}});
+  const Json row = rows_of_campaign(Json::array({run}), kTwoNodes)[0];
+  double busiest = 0;
+  for (const Json& tier : row["tiers"]) busiest = std::max(busiest, tier["busiest_utilisation"].get<double>());
+  CHECK(busiest == doctest::Approx(1).epsilon(0.02));
 }
 
 TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower one by what it carries") {

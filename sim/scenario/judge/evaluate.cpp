@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/nearest.hpp"
@@ -31,7 +32,7 @@ Judgement worst_of(const Expectation& e, std::size_t run, const ResultRows& rows
     if (!one.ok) one.found += lateness(*rows[i].json);
     ++selected;
     broken += !one.ok;
-    if (selected == 1 || one.excess > worst.excess) worst = std::move(one);
+    if (selected == 1 || std::tuple(!one.ok, one.excess) > std::tuple(!worst.ok, worst.excess)) worst = std::move(one);
   }
   worst.ok = broken == 0;
   if (selected > 1) worst.found += fmt::format("; the worst of {} results", selected);

@@ -119,6 +119,9 @@ void read_when(const json::Node& node, Fault* f) {
     if (f->after) n->fail("is drawn over time; \"after\" is a moment of a rank, state one of the two");
     f->until = time_of(node.at("until_us"));
     if (f->until < f->at) node.at("until_us").fail("is before \"at_us\"");
+    if (const Nanos least = (f->until - f->at) / kDrawnMax; f->every < least)
+      n->fail(fmt::format("found {:.6g}, expected {:.6g} or more: \"until_us\" lets more than {} faults come",
+                          double(f->every) / 1e3, double(least) / 1e3, kDrawnMax));
   } else if (const auto until = node.find("until_us")) {
     until->fail("belongs to \"every_us\", which is not stated; a fault's length is \"for_us\"");
   }

@@ -31,7 +31,9 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
   for (LinkId l = 0; l < links.size() && l < outcome.link_bytes.size(); ++l) {
     Sum& s = sums[std::size_t(links[l].tier)];
     const double carried = double(outcome.link_bytes[l]);
-    const double busy = outcome.time_ns > 0 ? carried / (links[l].bandwidth_GBps * double(outcome.time_ns)) : 0;
+    const auto degraded = outcome.link_shares.find(l);
+    const double share = degraded == outcome.link_shares.end() ? 1 : degraded->second;
+    const double busy = outcome.time_ns > 0 ? carried / (links[l].bandwidth_GBps * share * double(outcome.time_ns)) : 0;
     ++s.links;
     s.used += outcome.link_bytes[l] > 0;
     if (__builtin_add_overflow(s.bytes, outcome.link_bytes[l], &s.bytes)) throw BytesOverflow();
