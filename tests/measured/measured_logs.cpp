@@ -54,6 +54,7 @@ TEST_CASE("nccl-tests: every job starter's tags are taken away") {
     CHECK(m.rows[0].cards == 2);
     CHECK(m.rows[0].bytes == 1048576);
     CHECK(m.rows[0].time_us == 25.24);
+    CHECK(m.rows[0].algorithm == "NCCL default (auto)");
   }
 }
 

@@ -239,6 +239,7 @@ TEST_CASE("OSU: titles name the collective, sizes per rank become nccl-tests'") 
       "# Size   Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n1024  10.50   9.00  12.00  1000\n";
   CHECK(osu("MPI-CUDA Allgather Latency Test v5.9", full).rows.at(0).bytes == 8 * 1024);
   CHECK(osu("MPI-CUDA Allgather Latency Test v5.9", full).rows.at(0).algorithm == "auto");
+  CHECK(osu("NCCL-CUDA Allgather Latency Test v7.0", full).rows.at(0).algorithm == "NCCL default (auto)");
   CHECK(osu("MPI All-to-All Personalized Exchange Latency Test v7.5", full).rows.at(0).bytes == 8 * 1024);
   CHECK(osu("MPI Reduce_scatter Latency Test v7.5", full).rows.at(0).bytes == 1024);
   CHECK(osu("MPI Barrier Latency Test v7.5", "# Avg Latency(us)\n            12.57\n").rows.at(0).time_us == 12.57);

@@ -191,6 +191,8 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
   const Ranked& holds = ill ? first : healthy;
   Explained expectation = holds.best;
   if (holds.hypothesis->name == "unknown") expectation = {};
+  // Nothing was seen to be faster than its links: a cluster that is ill has shown no better ones.
+  if (ill) expectation.factor = std::max(expectation.factor, 1.0);
   const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[holds.model][row]); };
   Times expected;
   for (const std::size_t i : group.used) expected.push_back(expected_us(i));

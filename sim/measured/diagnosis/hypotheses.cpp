@@ -296,9 +296,12 @@ void add_choices(const Changes& changes, const Parameters& parameters, const std
                        "NCCL_ALGO, a tuner plug-in or its file, OMPI_MCA_coll_tuned_*: NCCL_DEBUG=INFO with "
                        "NCCL_DEBUG_SUBSYS=TUNING says what was chosen",
                        {}};
+  std::vector<Card> node;  // the first one's
+  for (Card c = 0; c < cluster->cards() && cluster->node_of(c) == cluster->node_of(0); ++c) node.push_back(c);
+  const bool switches = cluster->in_switch(node) > 0;
   std::set<std::string_view> seen;
   for (const Algorithm& a : algorithms())
-    if (kinds.count(a.kind) && !a.variant && a.cost && seen.insert(a.name).second)
+    if (kinds.count(a.kind) && !a.variant && a.cost && (!a.in_switch || switches) && seen.insert(a.name).second)
       algorithm.variants.push_back({fmt::format("{} for all sizes", a.name), cluster, std::string(a.name)});
   if (algorithm.variants.size() > 1) to.push_back(std::move(algorithm));
 

@@ -85,6 +85,7 @@ void InspectorRecords::finish(RowCollector& to) {
     m.nodes = nodes;
     m.cards = ranks / nodes;
     m.collective = collective;
+    m.algorithm = kNcclChoice;
     m.bytes = bytes;
     m.time_us = quantile(std::move(times), 0.5);
     m.source = found.at.file;

@@ -168,6 +168,7 @@ class NcclTestsReader {
       for (const auto& [host, ranks] : ranks_of_host_)
         if (ranks != m.cards) return to_.skip(at, "hosts with different numbers of ranks");
     }
+    m.algorithm = kNcclChoice;
     m.collective = collective_;
     m.source = file_;
     to_.add(std::move(m), false,

@@ -83,6 +83,7 @@ void read_nccl_tests(const json::Node& document, std::string_view text, const st
       m.at = at;
       m.nodes = job.nodes;
       m.cards = job.cards;
+      m.algorithm = kNcclChoice;
       m.collective = collective;
       m.bytes = Count(result.at("size").integer(0, INT64_MAX));
       m.time_us = measures->at("time").number(0, 1e15);

@@ -81,7 +81,10 @@ class OsuReader {
     m.dtype = type_;
     m.source = file_;
     m.note = test_;
-    if (test_.starts_with("OSU MPI ")) m.algorithm = "MPI";  // on host buffers; "OSU MPI-CUDA" is on those of cards
+    // "OSU MPI" is on host buffers, "OSU MPI-CUDA" on those of cards, where nobody knows the library's rules.
+    m.algorithm = test_.starts_with("OSU MPI ")             ? "MPI"
+                  : test_.find("NCCL") != std::string::npos ? kNcclChoice
+                                                            : "auto";
     const auto us = time < words.size() ? number_in(words[time]) : std::nullopt;
     const auto bytes = sizes ? count_in(words[0]) : 0;
     // After a barrier's time, which no size precedes, a launcher's "3 processes killed" looks like one.

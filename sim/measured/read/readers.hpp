@@ -10,6 +10,9 @@
 
 namespace gccl::sim {
 
+// The algorithm of rows whose file is of a program that calls NCCL and leaves the choice to it.
+inline constexpr const char* kNcclChoice = "NCCL default (auto)";
+
 // What a file says of one point in numbers that follow from each other; empty where it does not.
 struct StatedMeasures {
   std::string time_us = {}, algbw = {}, busbw = {};
