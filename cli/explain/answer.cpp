@@ -161,7 +161,7 @@ class ExplanationBuilder {
     return all;
   }
 
-  // Where their choice changes, between powers of two by bisection.
+  // Where their choice changes, between sizes that double and the one asked for, by bisection.
   Json other_crossovers() const {
     Json all = Json::array();
     const auto add = [&](Count count, const OtherChoice& o) {
@@ -174,7 +174,8 @@ class ExplanationBuilder {
     add(1, now);
     if (q_.kind == Collective::barrier) return all;
     for (Count last = 1; last < most();) {
-      const Count next = last > most() / 2 ? most() : last * 2;
+      const Count doubled = last > most() / 2 ? most() : last * 2,
+                  next = last < call_.count ? std::min(call_.count, doubled) : doubled;
       const OtherChoice far = other(next);
       while (now.theirs != far.theirs) {
         Count low = last, high = next;

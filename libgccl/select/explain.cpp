@@ -234,6 +234,7 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
 
 std::vector<Crossover> crossovers(Call call, const View& view, CostModels models, const Tuning& tuning, Count most,
                                   const Authorities& authorities, const ChunksMax& chunks) {
+  const Count asked = call.count;
   call.in_place = false;
   const auto at = [&](Count count) {
     call.count = count;
@@ -246,7 +247,7 @@ std::vector<Crossover> crossovers(Call call, const View& view, CostModels models
   std::vector<Crossover> all{at(1)};
   if (call.kind == Collective::barrier || most == 0) return all;
   for (Count last = 1; last < most;) {
-    const Count next = last > most / 2 ? most : last * 2;
+    const Count doubled = last > most / 2 ? most : last * 2, next = last < asked ? std::min(asked, doubled) : doubled;
     const Crossover far = at(next);
     // One cross-over at a time: the first that leads away from what holds so far.
     for (Count from = last; !same(all.back().plan, far.plan);) {

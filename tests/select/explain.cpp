@@ -198,6 +198,24 @@ TEST_CASE("a cross-over is where the plan changes, to the element") {
   }
 }
 
+TEST_CASE("the size that is asked for is planned as the cross-overs around it say") {
+  // What holds for less than an octave is not looked for elsewhere: swing, rabenseifner and swing again.
+  const auto cluster = shipped("polaris");
+  const std::vector<Card> cards = sim::first_cards(16);
+  const Layout layout = layout_of(*cluster, cards);
+  const PlannedBy by = planned_by(*cluster, cards, 4);
+  for (Count count = 1500; count < 11'800; count = count * 21 / 20) {
+    CAPTURE(count);
+    const Call call{.kind = Collective::allreduce, .count = count};
+    const Plan asked = plan(call, layout.view(0), by.models, by.tuning);
+    const auto all = crossovers(call, layout.view(0), by.models, by.tuning, Count(1) << 22);
+    const auto after = std::ranges::find_if(all, [&](const Crossover& c) { return c.count > count; });
+    REQUIRE(after != all.begin());
+    CHECK(after[-1].plan.algorithm == asked.algorithm);
+    CHECK(after[-1].plan.protocol == asked.protocol);
+  }
+}
+
 TEST_CASE("a machine with half of the latency saves half of the latency's part while the plan stays") {
   const auto cluster = shipped("ethernet-cpu");
   const std::vector<Card> cards = sim::first_cards(16);
