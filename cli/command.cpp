@@ -11,6 +11,12 @@
 namespace gccl {
 namespace {
 
+// Whole numbers with all their digits.
+std::string written_out(long double number) {
+  return number == std::floor(number) && std::abs(number) < 1e20L ? fmt::format("{:.0f}", number)
+                                                                  : fmt::format("{}", double(number));
+}
+
 std::vector<std::string> split(const std::string& names) {
   std::vector<std::string> all(1);
   for (char c : names) c == ',' ? all.emplace_back() : all.back() += c, void();
@@ -96,8 +102,8 @@ void Option::take(const std::string& word) {
   long double number = 0;
   if (range_ &&
       (!wrong.empty() || !read(word, number, "").empty() || !(number >= range_->least && number <= range_->most)))
-    throw UsageError(fmt::format("{}: found \"{}\", expected a number from {} to {}", name, word, double(range_->least),
-                                 double(range_->most)));
+    throw UsageError(fmt::format("{}: found \"{}\", expected a number from {} to {}", name, word,
+                                 written_out(range_->least), written_out(range_->most)));
   if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", name, wrong));
 }
 

@@ -107,7 +107,7 @@ void print(const Summary& s) {
   fmt::print("  {:<42} {}\n", "card i with card i + n/2, as routed", bandwidth(s.paired_GBps));
   fmt::print("  {:<42} {} links{}\n", "longest route", s.diameter,
              s.diameter_sources < s.cards ? fmt::format(" (from {} of the cards)", s.diameter_sources) : "");
-  print_hop("inside a node", s.costs.node);
+  if (s.cards > s.nodes) print_hop("inside a node", s.costs.node);
   if (s.costs.node_switch) print_hop("by its switch to all, from all (NVLS)", *s.costs.node_switch);
   if (s.nodes > 1) {
     print_hop("between far nodes, one card sends", s.costs.net);

@@ -12,7 +12,9 @@
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/llm/parallel_plan.hpp"
 
 namespace gccl {
@@ -45,6 +47,10 @@ int plan(const PlanParallelArguments& a) {
         .at("layer_us")
         .fail("times of layers hold for one way to cut them up alone; expected \"card_TFLOPS\" and \"efficiency\"");
   llm::ParallelQuestion q{.document = node.raw(), .file = file};
+  if (a.ranks)
+    if (const auto cluster = load_cluster(w.cluster); *a.ranks > std::int64_t(cluster->cards()))
+      throw UsageError(fmt::format("--ranks: found {}, and {} has {}", *a.ranks, cluster->name(),
+                                   counted(cluster->cards(), "card")));
   q.ranks = a.ranks ? Rank(*a.ranks) : w.parallel.ranks();
   q.memory_GB = a.memory_GB > 0 ? a.memory_GB : w.memory_GB;
   if (q.memory_GB == 0)

@@ -52,6 +52,8 @@ std::optional<double> time_of_text(std::string_view text) { return scaled(text, 
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto v = size_of_text(text);
+  // With a unit a part of a byte is rounded off; without one it is a mistake.
+  if (v && *v != std::floor(*v) && text.find_first_not_of("0123456789.eE+- ") == text.npos) return std::nullopt;
   return v && *v < kSizesEnd ? std::optional(std::uint64_t(std::llround(*v))) : std::nullopt;
 }
 

@@ -20,6 +20,7 @@ using json::Node;
 
 constexpr std::size_t kRowsMax = 1'000'000;
 constexpr double kTimeMax = 1e18;
+constexpr double kRounding = 1e-9;    // percent
 constexpr double kFromNothing = 1e9;  // percent, where there was no time before: JSON has no infinity
 constexpr std::size_t kPrinted = 20;  // of each list; the JSON has all
 
@@ -210,9 +211,9 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
     if (at == both.after.times.end()) continue;
     const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? kFromNothing : 0;
     Json row = {{"what", what}, {"before_us", us}, {"after_us", at->second}, {"percent", percent}};
-    if (percent > threshold_percent)
+    if (percent > threshold_percent + kRounding)
       slower.push_back(std::move(row));
-    else if (percent < -threshold_percent)
+    else if (percent < -threshold_percent - kRounding)
       faster.push_back(std::move(row));
   }
   if (both.compared == 0)

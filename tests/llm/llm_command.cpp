@@ -220,7 +220,8 @@ TEST_CASE("plan-parallel leaves out sizes that the nodes do not suit, and says w
   CHECK(most == 64);
   CHECK(plan["ways"] == plan["plans"].size());
   CHECK(plan["plans"][1].contains("step_us"));
-  check_refused({"plan-parallel", file, "--ranks", "1024", "--micro", "1"}, "/parallel: asks for 1024 ranks");
+  check_refused({"plan-parallel", file, "--ranks", "1024", "--micro", "1"},
+                "--ranks: found 1024, and gb200-nvl72-576 has 576 cards");
 }
 
 TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2") {

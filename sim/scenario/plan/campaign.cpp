@@ -378,7 +378,7 @@ class Planner {
       for (const Part& part : stream) {
         stream_us += predicted_us(part, point.world);
         add_work(part, point, lanes, campaign_.seed);
-        if (run.payload) check_payload(part);
+        if (run.payload) check_payload(part, std::ranges::any_of(run.engines, plays_ranks));
       }
       longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;
     }
@@ -395,7 +395,7 @@ class Planner {
     campaign_.points.push_back(std::move(point));
   }
 
-  void check_payload(const Part& part) const {
+  void check_payload(const Part& part, bool always) const {
     double held = 0;
     for (const SimulatedCommunicator& c : *part.communicators) {
       const double n = c.ranks(),
@@ -408,9 +408,10 @@ class Planner {
     }
     if (held > kPayloadElementsMax)
       part.task->where.fail(
-          fmt::format("checking the payload of {} would hold about {:.2g} elements, more than {:.2g}; take "
-                      "smaller sizes or \"payload\": \"none\"",
-                      json::format_bytes(part.bytes), held, kPayloadElementsMax));
+          fmt::format("checking the payload of {} would hold about {:.2g} elements, more than {:.2g}; take smaller "
+                      "sizes{}",
+                      json::format_bytes(part.bytes), held, kPayloadElementsMax,
+                      always ? " or another engine: this one always checks" : " or \"payload\": \"none\""));
   }
 
   Campaign& campaign_;

@@ -15,7 +15,7 @@ constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
   std::string text = node.string();
-  if (text.size() > kTextMax) node.fail(fmt::format("has {} characters, expected at most {}", text.size(), kTextMax));
+  if (text.size() > kTextMax) node.fail(fmt::format("has {} bytes, expected at most {}", text.size(), kTextMax));
   return text;
 }
 
