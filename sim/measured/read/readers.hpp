@@ -44,9 +44,8 @@ class RowCollector {
   std::string first_contradiction_;
 };
 
-// The lines of a text without their ends, with their numbers; what job starters and collectors of logs put before a
-// line
-// ("[1,0]<stdout>:", "3: ", "node7: ", a time) is taken away.
+// The lines of a text without their ends, with their numbers. What job starters and collectors of logs put before one
+// is taken away: "[1,0]<stdout>:", "3: ", "node7: ", a time.
 struct TextLine {
   std::size_t number;
   std::string_view text;
