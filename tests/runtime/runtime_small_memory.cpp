@@ -118,6 +118,37 @@ TEST_CASE("all ranks send to all on many communicators, in little shared memory"
   }
 }
 
+// Beside the ranks' own communicator pairs of them, which promise what others cannot see.
+TEST_CASE("many communicators of pairs are made first and used later, in little shared memory") {
+  const int code = gccl::test::Child([] {
+                     if (!own_shared_memory(4096)) return 77;
+                     const Job job{.size = 4, .backends = "shm,tcp"};
+                     const std::vector<End> ends = run(job, [&](int rank) {
+                       GCCL_Comm world = begin();
+                       if (!world) return;
+                       RANK_SUCCESS(GCCL_Comm_set_timeout(world, 100000));
+                       std::vector<GCCL_Comm> all(60, GCCL_COMM_NULL);
+                       for (std::size_t i = 0; i < all.size(); ++i)
+                         RANK_SUCCESS(i % 20 == 0 ? GCCL_Comm_split(world, 0, 0, &all[i])
+                                                  : GCCL_Comm_split(world, rank / 2, 0, &all[i]));
+                       for (const bool pairs : {true, false})  // the large ones last
+                         for (std::size_t i = 0; i < all.size(); ++i)
+                           if (all[i] && pairs == (i % 20 != 0) && !any_reported())
+                             call_all(all[i], pairs ? rank % 2 : rank, pairs ? 2 : 4, 3000);
+                       RANK_SUCCESS(GCCL_Finalize());
+                     });
+                     int bad = 0;
+                     for (const End& e : ends) bad += !e.good();
+                     if (bad) std::fprintf(stderr, "%s\n", texts(ends).c_str());
+                     return bad;
+                   }).wait();
+  if (WIFEXITED(code) && WEXITSTATUS(code) == 77) {
+    MESSAGE("skipped: this system allows no mounts here");
+    return;
+  }
+  CHECK(code == 0);
+}
+
 // Of what one exchange connects (the ranks' own communicator and its watch), some have room and others have none.
 TEST_CASE("however little shared memory there is, communicators begin and calls are right") {
   const int code = gccl::test::Child([] {

@@ -236,6 +236,12 @@ TEST_CASE("flow: a degraded link is as busy as what is left of it allows") {
   double busiest = 0;
   for (const Json& tier : row["tiers"]) busiest = std::max(busiest, tier["busiest_utilisation"].get<double>());
   CHECK(busiest == doctest::Approx(1).epsilon(0.02));
+  // One that is avoided later carries less than was sent its way: no more than its whole bandwidth is said of it.
+  run["recovery"] = {{"reroute_after_us", 10}};
+  run["faults"].push_back({{"kind", "nic_down"}, {"nic", "node1/nic0"}, {"at_us", 50}});
+  const Json moved = rows_of_campaign(Json::array({run}), kTwoNodes)[0];
+  CHECK(moved["faults"]["rerouted"] == 1);
+  for (const Json& tier : moved["tiers"]) CHECK(tier["busiest_utilisation"].get<double>() <= 1);
 }
 
 TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower one by what it carries") {

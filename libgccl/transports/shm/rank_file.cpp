@@ -216,9 +216,4 @@ Status RankFiles::of(const std::string& name, std::shared_ptr<RankFile>* out) {
   return {};
 }
 
-void RankFiles::drop_unused() {
-  std::lock_guard lock(mutex_);
-  if (mine_.use_count() == 1) mine_.reset();
-}
-
 }  // namespace gccl::shm

@@ -6,11 +6,11 @@
 // Why so. The kernel drops the lock when the process ends, however that ends: every thread has to be gone, a child that
 // the rank forked does not hold it (a POSIX lock belongs to the process; flock and OFD locks belong to the open file,
 // which the child has too), and a process in another process-id namespace sees it as any other does. Neither a process
-// id nor its start time in /proc says as much. The name is there during the first communicator's start alone, since
-// later ones lie in the same file (a rank that finds no room for any gives the file up, and makes another one next
-// time); what is killed meanwhile leaves a file that nobody has locked, and the next rank of this user that starts
-// removes it. Files without any name would need /proc/PID/fd, which leads nowhere in another process-id namespace, or a
-// socket, which needs the same network namespace.
+// id nor its start time in /proc says as much. The name is there until all ranks of the node have met in a
+// communicator, which is the first one unless some had no room for it: later ones lie in the same file. What is killed
+// meanwhile leaves a file that nobody has locked, and the next rank of this user that starts removes it. Files without
+// any name would need /proc/PID/fd, which leads nowhere in another process-id namespace, or a socket, which needs the
+// same network namespace.
 //
 // A POSIX lock goes when its process closes any descriptor of the file: a process never opens its own files twice. A
 // program that closes descriptors which it has not opened (closefrom(3) without a fork before) is lost to its peers.
@@ -76,8 +76,6 @@ class RankFiles {
   Status mine(std::shared_ptr<RankFile>* out);
   // Opened when first asked for, and kept: later communicators find it when it has no name any more.
   Status of(const std::string& name, std::shared_ptr<RankFile>* out);
-  // Lets this rank's own go where nothing lies in it: the next segment begins another one, which peers find by name.
-  void drop_unused();
 
  private:
   std::mutex mutex_;

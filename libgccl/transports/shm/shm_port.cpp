@@ -48,6 +48,8 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
     p->place_[r] = std::uint32_t(p->neighbours_.size());
     p->neighbours_.push_back({.rank = r});
   }
+  for (std::uint32_t most = instance.node_ranks; most < p->node_ranks_;)
+    if (instance.node_ranks.compare_exchange_weak(most, p->node_ranks_)) break;
   if (p->neighbours_.empty()) {
     *out = std::move(p);
     return {};
@@ -57,11 +59,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
   Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_);
   if (s.ok()) s = p->take_least();
-  if (!s.ok()) {  // another transport may serve the ranks; a part of the same exchange that has room keeps the file
-    p.reset();
-    instance.files.drop_unused();
-    return s;
-  }
+  if (!s.ok()) return s;  // another transport may serve the ranks; others of their communicators may find room
   Address a{};
   a.present = 1;
   a.pid = std::uint32_t(p->pid_);
@@ -78,10 +76,12 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
 // What this rank's pipes on the first and the last channel, those of schedules and of messages between two, cannot do
 // without. Where there is plenty, pipes take it as they are used, and until then it is promised: of all communicators
 // together no more than the eighth of shared memory that others leave free. Otherwise they take it now, when another
-// transport can still serve the communicator: later none can. Each rank of a node promises as much as the others.
+// transport can still serve the communicator: later none can. Each rank of the node is taken to promise and to take as
+// much as this one, in the same communicator or in one beside it.
 Status Port::take_least() {
-  const std::size_t mine = (node_ranks_ - 1) * std::min(channels_, 2u) * kLeastOfPipe, all = node_ranks_ * mine;
-  const std::size_t promised = node_ranks_ * file_->promised;
+  const std::size_t ranks = instance_->node_ranks;
+  const std::size_t mine = (node_ranks_ - 1) * std::min(channels_, 2u) * kLeastOfPipe, all = ranks * mine;
+  const std::size_t promised = ranks * file_->promised;
   Space now;
   int error = segment_->space(&now);
   if (error == 0 && now.leaves(all, now.all / kHalf) && promised + all <= now.all / kEighth) {
@@ -152,6 +152,12 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   }
   piece_.reset(static_cast<std::byte*>(::operator new(kFetchBytes, kPieceAlignment)));
   return {};
+}
+
+// Once all ranks of the node have each other's files open, nobody needs their names.
+void Port::connected() {
+  const bool all = std::ranges::all_of(neighbours_, [](const Neighbour& n) { return n.segment != nullptr; });
+  if (file_ && all && node_ranks_ == instance_->node_ranks) file_->unlink();
 }
 
 Port::~Port() {

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -65,7 +66,8 @@ struct Instance {
   explicit Instance(const Environment& environment) : zero_copy(read_text(environment, "GCCL_SHM_ZERO_COPY") != "0") {}
 
   RankFiles files;
-  const bool zero_copy;  // this rank may read its neighbours' memory
+  std::atomic<std::uint32_t> node_ranks{0};  // of this rank's node, in the largest communicator so far
+  const bool zero_copy;                      // this rank may read its neighbours' memory
 };
 
 // shm_port.cpp: opening, connecting, and what becomes of peers; shm_transfers.cpp: how messages move.
@@ -74,9 +76,7 @@ class Port {
   // `instance` must outlive the port.
   static Status open(Instance& instance, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address);
   Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
-  void connected() {
-    if (file_) file_->unlink();
-  }
+  void connected();
   ~Port();
 
   int send(GCCL_Transfer* t);

@@ -34,13 +34,14 @@ Job job_of(const json::Node& config) {
   }
   for (const auto& [host, count] : cards)
     if (count != cards.begin()->second) return {.unusable = "hosts with different numbers of ranks"};
+  if (cards.begin()->second > kRanksMax) return {.unusable = fmt::format("on more than {} ranks", kRanksMax)};
   return {.nodes = Rank(cards.size()), .cards = Rank(cards.begin()->second), .unusable = {}};
 }
 
 // "/opt/nccl-tests/build/all_reduce_perf_mpi": "all_reduce".
 std::string collective_of(const json::Node& document) {
   std::string program = document.at("args").items(1)[0].string();
-  program.erase(0, program.rfind('/') + 1);
+  program.erase(0, program.find_last_of("/\\") + 1);
   return program.substr(0, program.find("_perf"));
 }
 
