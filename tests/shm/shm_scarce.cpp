@@ -175,7 +175,8 @@ TEST_CASE("a communicator that comes where shared memory is scarce has what it c
     CHECK_MESSAGE(has(s.text(), "No space left on device"), s.text());
     CHECK(s.code() == GCCL_ERR_SYSTEM);
   }
-  CHECK(granted == 1 + 2 * 2 * 2);  // the segment; cells and the beginning of a chunk for two ranks on two channels
+  // The file's mark and the segment; cells and the beginning of a chunk for two ranks on two channels.
+  CHECK(granted == 2 + 2 * 2 * 2);
   port.reset();
   TwoRanks two;
   memory_is_full = true;

@@ -202,6 +202,11 @@ Status RankFiles::mine(std::shared_ptr<RankFile>* out) {
   return {};
 }
 
+void RankFiles::drop_unused() {
+  std::lock_guard lock(mutex_);
+  if (mine_ && mine_.use_count() == 1 && !mine_->announced) mine_.reset();
+}
+
 Status RankFiles::of(const std::string& name, std::shared_ptr<RankFile>* out) {
   std::lock_guard lock(mutex_);
   for (const auto& f : others_)

@@ -53,6 +53,8 @@ class RankFile {
   void give_back(std::uint64_t offset);
   // Owner: so much of its segments' memory, of all its communicators, was promised and has not been reserved yet.
   std::atomic<std::size_t> promised{0};
+  // Owner: peers may have it open.
+  std::atomic<bool> announced{false};
 
  private:
   struct Range {
@@ -76,6 +78,8 @@ class RankFiles {
   Status mine(std::shared_ptr<RankFile>* out);
   // Opened when first asked for, and kept: later communicators find it when it has no name any more.
   Status of(const std::string& name, std::shared_ptr<RankFile>* out);
+  // This rank's own goes, and its name, unless something lies in it or peers have it open; mine() makes another one.
+  void drop_unused();
 
  private:
   std::mutex mutex_;

@@ -59,7 +59,12 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
   Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_);
   if (s.ok()) s = p->take_least();
-  if (!s.ok()) return s;  // another transport may serve the ranks; others of their communicators may find room
+  if (!s.ok()) {  // another transport may serve the ranks; others of their communicators may find room
+    p.reset();
+    instance.files.drop_unused();
+    return s;
+  }
+  p->file_->announced = true;
   Address a{};
   a.present = 1;
   a.pid = std::uint32_t(p->pid_);
