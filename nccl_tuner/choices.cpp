@@ -11,6 +11,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/cluster/shipped.hpp"
+#include "libgccl/select/changes.hpp"
 #include "libgccl/select/others/other_planners.hpp"
 #include "libgccl/select/plan.hpp"
 
@@ -157,14 +158,10 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
     for (Count bytes = kElementBytes; bytes <= kBytesMax; bytes += std::max(bytes / 4, Count(kElementBytes))) {
       const std::optional<Choice> here = chosen(bytes);
       if (!here) continue;
-      for (Count low = std::exchange(before, bytes); here != last; low = planned_[f].back().from) {
-        Count high = bytes;
-        while (high - low > std::max<Count>(unit, low / 64)) {
-          const Count middle = low + (high - low) / 2;
-          (chosen(middle) == last ? low : high) = middle;
-        }
-        last = chosen(high);
-        planned_[f].push_back({high, *last});
+      for (Count low = std::exchange(before, bytes); here != last;) {
+        low = first_change(low, bytes, std::max<Count>(unit, low / 64), [&](Count c) { return chosen(c) == last; });
+        last = chosen(low);
+        planned_[f].push_back({low, *last});
       }
     }
   }

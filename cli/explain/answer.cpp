@@ -8,6 +8,7 @@
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
+#include "libgccl/select/changes.hpp"
 #include "libgccl/select/others/openmpi_rules.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
@@ -161,7 +162,7 @@ class ExplanationBuilder {
     return all;
   }
 
-  // Where their choice changes, between sizes that double and the one asked for, by bisection.
+  // Where their choice changes.
   Json other_crossovers() const {
     Json all = Json::array();
     const auto add = [&](Count count, const OtherChoice& o) {
@@ -169,26 +170,13 @@ class ExplanationBuilder {
       entry["algorithm"] = o.algorithm ? Json(o.algorithm->name) : Json();
       all.push_back(std::move(entry));
     };
-    OtherChoice now = other(1);
-    if (now.theirs.empty()) return all;  // no rule, whatever the size
-    add(1, now);
+    const OtherChoice first = other(1);
+    if (first.theirs.empty()) return all;  // no rule, whatever the size
+    add(1, first);
     if (q_.kind == Collective::barrier) return all;
-    for (Count last = 1; last < most();) {
-      const Count doubled = last > most() / 2 ? most() : last * 2,
-                  next = last < call_.count ? std::min(call_.count, doubled) : doubled;
-      const OtherChoice far = other(next);
-      while (now.theirs != far.theirs) {
-        Count low = last, high = next;
-        while (high - low > 1) {
-          const Count middle = low + (high - low) / 2;
-          (other(middle).theirs == now.theirs ? low : high) = middle;
-        }
-        last = high;
-        now = other(high);
-        add(high, now);
-      }
-      last = next;
-    }
+    each_change(
+        first, most(), call_.count, [&](Count count) { return other(count); },
+        [](const OtherChoice& a, const OtherChoice& b) { return a.theirs == b.theirs; }, add);
     return all;
   }
 

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "libgccl/select/changes.hpp"
+
 namespace gccl {
 namespace {
 
@@ -243,30 +245,14 @@ std::vector<Crossover> crossovers(Call call, const View& view, CostModels models
       c.predicted_ns = predicted(*c.plan.algorithm, call, view, models[c.plan.protocol], c.plan.slicing, tuning);
     return c;
   };
-  const auto same = [](const Plan& a, const Plan& b) { return a.algorithm == b.algorithm && a.protocol == b.protocol; };
   std::vector<Crossover> all{at(1)};
-  if (call.kind == Collective::barrier || most == 0) return all;
-  for (Count last = 1; last < most;) {
-    const Count doubled = last > most / 2 ? most : last * 2, next = last < asked ? std::min(asked, doubled) : doubled;
-    const Crossover far = at(next);
-    // One cross-over at a time: the first that leads away from what holds so far.
-    for (Count from = last; !same(all.back().plan, far.plan);) {
-      Count low = from, high = next;
-      Crossover found = far;
-      while (high - low > 1) {
-        const Count middle = low + (high - low) / 2;
-        Crossover c = at(middle);
-        if (same(c.plan, all.back().plan))
-          low = middle;
-        else
-          high = middle, found = std::move(c);
-      }
-      found.count = high;
-      all.push_back(std::move(found));
-      from = high;
-    }
-    last = next;
-  }
+  if (call.kind == Collective::barrier) return all;
+  each_change(
+      all[0], most, asked, at,
+      [](const Crossover& a, const Crossover& b) {
+        return a.plan.algorithm == b.plan.algorithm && a.plan.protocol == b.plan.protocol;
+      },
+      [&](Count, const Crossover& c) { all.push_back(c); });
   return all;
 }
 
