@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/processors.hpp"
 #include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/select/authorities.hpp"
 
@@ -33,6 +34,7 @@ struct Introduction {
   std::int32_t code = 0;    // of what went wrong on this rank
   std::uint64_t plans = 0;  // digest of what this rank's library would do with many calls
   Contact contact;
+  SharedProcessors bound, granted;  // what this rank computes on
   char host[240] = {};
   char text[240] = {};  // why
   struct Value {

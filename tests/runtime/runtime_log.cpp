@@ -1,6 +1,7 @@
 // What the library says on standard error, and what it refuses to begin with: GCCL_LOG, GCCL_ALGORITHM, wrong
 // variables.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <cstddef>
 #include <map>
@@ -83,6 +84,30 @@ TEST_CASE("GCCL_LOG=2 says who is where, the nodes, the settings, and each plan 
                       "compiled, over shm; by GCCL_ALGORITHM\n") == 1,
                 text);
   CHECK_MESSAGE(count(text, "gccl info: plan: alltoallv on 2 ranks: pairwise") == 1, text);
+}
+
+TEST_CASE("more ranks than processors are those that share what they are bound to") {
+  cpu_set_t all;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  std::vector<std::size_t> processors;
+  for (std::size_t p = 0; p < CPU_SETSIZE; ++p)
+    if (CPU_ISSET(p, &all)) processors.push_back(p);
+  const auto outnumber = [&](int size, std::size_t apart) {
+    const std::vector<End> ends = run({.size = size, .environment = {{"GCCL_LOG", "2"}}}, [&](int rank) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(processors[std::size_t(rank) * apart], &one);
+      RANK_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+      begin();
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    const std::string text = texts(ends);
+    CHECK_MESSAGE(count(text, "more ranks than processors ") == 1, text);
+    return count(text, "more ranks than processors yes") == 1;
+  };
+  CHECK_FALSE(outnumber(1, 0));
+  CHECK(outnumber(2, 0));
+  if (processors.size() > 1) CHECK_FALSE(outnumber(2, 1));
 }
 
 TEST_CASE("an algorithm that was asked for and cannot serve a call is warned about, once, with what is used") {
