@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::string_view kAvailabilityPolicies[] = {"restart", "shrink", "spare"};
 
+constexpr double kFailuresMax = 1e9;  // minutes of computing
+
 double seconds(const json::Node& node, double least = 0) {
   const double s = double(node.nanos(1e9)) * 1e-9;
   if (s < least) node.fail(fmt::format("found {} s, expected at least {} s", s, least));
@@ -77,6 +79,14 @@ AvailabilityStudy read_study(const json::Node& node, const std::function<std::st
       node.at("policies"), [](const json::Node& n) { return AvailabilityPolicy(n.one_of(kAvailabilityPolicies)); });
   s.spares = {0};
   if (const auto n = node.find("spares")) s.spares = list<std::uint64_t>(*n, count(100'000));
+  double failures = 0;
+  for (const std::uint64_t cards : s.cards)
+    failures += failures_per_second(s, cards) * s.days * kDay * double(s.replicas) * double(s.intervals.size()) *
+                double(s.policies.size()) * double(s.spares.size());
+  if (failures > kFailuresMax)
+    node.fail(
+        fmt::format("has about {:.2g} failures in {:.4g} days of {} replicas of each setting, expected at most {:.2g}",
+                    failures, s.days, s.replicas, kFailuresMax));
   const auto expect = node.find("expect");
   if (!expect) return s;
   expect->allow({"min_goodput_percent", "max_daly_error_points", "mttf_s", "mttf_tolerance_percent"});

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <queue>
 
 #include "sim/availability/study.hpp"
@@ -8,64 +9,77 @@
 namespace gccl::sim {
 namespace {
 
-constexpr double kDay = 86400;
-
 double exponential(Chance& chance, double mean) {
   return -std::log((double(chance.next() >> 11) + 0.5) * 0x1p-53) * mean;
 }
 
-// One job from its beginning to the end of the study. Time is spent in one way at a time, by all nodes of the job.
+// One job from its beginning to the end of the study. It works, or begins anew after a failure, or waits for a node
+// that is repaired; meanwhile each of its nodes may fail, whatever the job does.
 class Job {
  public:
   Job(const AvailabilityStudy& s, std::uint64_t cards, AvailabilityPolicy policy, std::uint64_t spares, double interval,
       std::uint64_t seed)
-      : s_(s), policy_(policy), interval_(interval), nodes_(cards / s.cards_per_node), chance_(seed) {
-    for (const FailureRates::Cause& c : s.rates.causes)
-      rate_ += (c.per_card_day * double(s.cards_per_node) + c.per_node_day) / kDay;
-    active_ = nodes_;
-    spares_ = policy == AvailabilityPolicy::shrink ? 0 : spares;
-  }
+      : s_(s),
+        policy_(policy),
+        interval_(interval),
+        nodes_(cards / s.cards_per_node),
+        rate_(failures_per_second(s, cards) / double(nodes_)),
+        chance_(seed),
+        active_(nodes_),
+        spares_(policy == AvailabilityPolicy::shrink ? 0 : spares) {}
 
   void run() {
     const double end = s_.days * kDay;
     while (now_ < end) {
-      const double failure = exponential(chance_, 1 / (rate_ * double(active_)));
-      const double repaired = repairs_.empty() ? 1e300 : repairs_.top() - now_;
-      const bool returns = policy_ != AvailabilityPolicy::restart && active_ < nodes_ && repaired < failure;
-      const double span = std::min({failure, end - now_, returns ? repaired : 1e300});
-      work(span);
       take_back();
-      if (now_ >= end) break;
-      if (returns) continue;  // memoryless: the time until the next failure is drawn anew
-      ++failures_;
-      repairs_.push(now_ + s_.repair);
-      policy_ == AvailabilityPolicy::restart ? restart(end) : go_on(end);
+      // Memoryless: the time until the next failure is drawn anew after each event.
+      const double failure = !waits() ? exponential(chance_, 1 / (rate_ * double(active_))) : kNever,
+                   repaired = repairs_.empty() ? kNever : repairs_.top() - now_,
+                   begun = waits() || pause_ == 0 ? kNever : pause_,
+                   span = std::min({failure, active_ < nodes_ ? repaired : kNever, begun, end - now_});
+      spend(span);
+      if (span == failure && now_ < end) fail();
     }
     const double total = now_ * double(nodes_);
     for (double* part : {&kept_, &writing_, &lost_, &down_, &waiting_, &missing_}) *part /= total;
   }
 
   double kept_ = 0, writing_ = 0, lost_ = 0, down_ = 0, waiting_ = 0, missing_ = 0;  // node-seconds; then parts of all
+  double at_risk_ = 0;  // node-seconds of nodes that could have failed
   std::uint64_t failures_ = 0;
-  double now_ = 0;
 
  private:
-  // Works and writes checkpoints. Where the job restarts, what came after the last one is not kept.
-  void work(double span) {
-    const double period = interval_ + s_.write;
-    const double nodes = double(active_);
-    missing_ += span * double(nodes_ - active_);
-    if (policy_ != AvailabilityPolicy::restart) {
-      kept_ += span * interval_ / period * nodes;
-      writing_ += span * s_.write / period * nodes;
-    } else {
-      const double whole = std::floor(span / period);
-      kept_ += whole * interval_ * nodes;
-      writing_ += whole * s_.write * nodes;
-      lost_ += (span - whole * period) * nodes;
-    }
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  bool waits() const { return active_ < (policy_ == AvailabilityPolicy::restart ? nodes_ : 1); }
+
+  void spend(double span) {
+    const double nodes = double(nodes_);
     now_ += span;
-    unbroken_ += span;
+    if (!waits()) at_risk_ += span * double(active_);
+    if (waits()) {
+      waiting_ += span * nodes;
+    } else if (pause_ > 0) {
+      down_ += span * nodes;
+      pause_ -= span;
+      if (pause_ == 0) from_checkpoint_ = false;
+    } else {
+      missing_ += span * double(nodes_ - active_);
+      work(span);
+    }
+  }
+  // Works and writes checkpoints by turns, from where the job is between two of them.
+  void work(double span) {
+    const double period = interval_ + s_.write, until = since_checkpoint_ + span, whole = std::floor(until / period),
+                 rest = until - whole * period;
+    const double worked =
+        whole * interval_ + std::min(rest, interval_) - std::min(since_checkpoint_, interval_);  // seconds
+    kept_ += worked * double(active_);
+    writing_ += (whole * s_.write + std::max(rest - interval_, 0.0) - std::max(since_checkpoint_ - interval_, 0.0)) *
+                double(active_);
+    unsaved_ = (whole > 0 ? std::min(rest, interval_) : worked) * double(active_) + (whole > 0 ? 0 : unsaved_);
+    since_checkpoint_ = rest;
+    unbroken_ += worked;
   }
   void take_back() {
     while (!repairs_.empty() && repairs_.top() <= now_) {
@@ -73,55 +87,50 @@ class Job {
       active_ < nodes_ ? ++active_ : ++spares_;
     }
   }
-  // A failure during the restart begins it anew.
-  void restart(double end) {
-    for (;;) {
-      if (spares_ > 0) {
-        --spares_;
-      } else {  // nothing goes on before a node is back
-        const double until = std::min(std::max(repairs_.top(), now_), end);
-        waiting_ += (until - now_) * double(nodes_);
-        now_ = until;
-        if (now_ >= end) return;
-        repairs_.pop();
-      }
-      take_back();
-      const double takes = s_.detection + s_.restart, failure = exponential(chance_, 1 / (rate_ * double(nodes_)));
-      const double spent = std::min({takes, failure, end - now_});
-      down_ += spent * double(nodes_);
-      now_ += spent;
-      if (failure >= takes || now_ >= end) return;
-      ++failures_;
-      repairs_.push(now_ + s_.repair);
-    }
-  }
-  // The others go on, with a spare where there is one.
-  void go_on(double end) {
-    const double half_a_step = std::min(s_.step / 2, unbroken_) * interval_ / (interval_ + s_.write) * double(active_);
+  // A restart takes the last checkpoint, as where the last node is gone. Otherwise the others have the state. What a
+  // failure interrupts begins anew.
+  void fail() {
+    take_back();
+    ++failures_;
+    repairs_.push(now_ + s_.repair);
+    from_checkpoint_ = from_checkpoint_ || policy_ == AvailabilityPolicy::restart || active_ == 1;
+    const double gone =
+        from_checkpoint_ ? unsaved_ : std::min(std::min(s_.step / 2, unbroken_) * double(active_), unsaved_);
+    lost_ += gone;
+    kept_ -= gone;
+    unsaved_ -= gone;
     unbroken_ = 0;
-    lost_ += half_a_step;
-    kept_ -= half_a_step;
-    if (spares_ > 0)
-      --spares_;
-    else if (active_ > 1)
-      --active_;
-    const double spent = std::min(s_.detection + s_.shrink, end - now_);
-    down_ += spent * double(nodes_);
-    now_ += spent;
+    if (from_checkpoint_) since_checkpoint_ = 0;
+    --active_;
+    for (; spares_ > 0 && active_ < nodes_; --spares_) ++active_;
+    pause_ = s_.detection + (from_checkpoint_ ? s_.restart : s_.shrink);
+    if (pause_ == 0) from_checkpoint_ = false;
   }
 
   const AvailabilityStudy& s_;
   const AvailabilityPolicy policy_;
   const double interval_;
   const std::uint64_t nodes_;
+  const double rate_;  // of failures of a node, per second
   Chance chance_;
-  double unbroken_ = 0;  // worked since the last failure
-  double rate_ = 0;      // of failures of a node, per second
-  std::uint64_t active_ = 0, spares_ = 0;
+  std::uint64_t active_, spares_;
+  double now_ = 0;
+  double pause_ = 0;              // until the job works again
+  bool from_checkpoint_ = false;  // which it then does from there
+  double since_checkpoint_ = 0;   // seconds, of work and of writing the next one
+  double unsaved_ = 0;            // node-seconds of work since then
+  double unbroken_ = 0;           // seconds of work since the last failure
   std::priority_queue<double, std::vector<double>, std::greater<>> repairs_;  // when nodes are back
 };
 
 }  // namespace
+
+double failures_per_second(const AvailabilityStudy& s, std::uint64_t cards) {
+  double rate = 0;
+  for (const FailureRates::Cause& c : s.rates.causes)
+    rate += (c.per_card_day * double(cards) + c.per_node_day * double(cards / s.cards_per_node)) / kDay;
+  return rate;
+}
 
 double daly_goodput(double interval, double write, double restart, double mttf) {
   return interval / (mttf * std::exp(restart / mttf) * std::expm1((interval + write) / mttf));
@@ -144,8 +153,7 @@ std::vector<AvailabilityOutcome> simulate(const AvailabilityStudy& s) {
                                 .policy = policy,
                                 .spares = policy == AvailabilityPolicy::shrink ? 0 : spares,
                                 .interval = interval};
-          double squares = 0, time = 0;
-          std::uint64_t failures = 0;
+          double squares = 0;
           for (unsigned r = 0; r < s.replicas; ++r) {
             Job job(s, cards, policy, spares, interval, splitmix::hash(s.seed * 1'000'003 + all.size() * 10'007 + r));
             job.run();
@@ -159,18 +167,13 @@ std::vector<AvailabilityOutcome> simulate(const AvailabilityStudy& s) {
             o.down += job.down_ / n;
             o.waiting += job.waiting_ / n;
             o.missing += job.missing_ / n;
-            failures += job.failures_;
-            time += job.now_;
+            o.failures += job.failures_;
+            o.at_risk += job.at_risk_ / double(cards / s.cards_per_node);
           }
           o.error = std::sqrt(std::max(0.0, squares - o.goodput * o.goodput) / std::max(1.0, double(s.replicas) - 1));
-          o.mttf = failures ? time / double(failures) : 0;
           // The formula knows no waiting for repairs.
-          if (policy == AvailabilityPolicy::restart && o.waiting == 0 && failures > 0) {
-            double rate = 0;
-            for (const FailureRates::Cause& c : s.rates.causes)
-              rate += (c.per_card_day * double(cards) + c.per_node_day * double(cards / s.cards_per_node)) / kDay;
-            o.daly = daly_goodput(interval, s.write, s.detection + s.restart, 1 / rate);
-          }
+          if (policy == AvailabilityPolicy::restart && o.waiting == 0)
+            o.daly = daly_goodput(interval, s.write, s.detection + s.restart, 1 / failures_per_second(s, cards));
           all.push_back(o);
         }
       }

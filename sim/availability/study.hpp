@@ -61,13 +61,19 @@ struct AvailabilityOutcome {
   double goodput = 0, lowest = 1, highest = 0;                       // mean, and the worst and best replica
   double error = 0;                                                  // of the mean: its standard deviation
   double writing = 0, lost = 0, down = 0, waiting = 0, missing = 0;  // what the rest went to
-  double mttf = 0;                                                   // seconds between failures
-  double daly = -1;  // what the formula says of this setting; -1: it is about others
+  std::uint64_t failures = 0;                                        // of all replicas
+  double at_risk = 0;  // seconds in which they happened, of all nodes of the job: less where some are in repair
+  double daly = -1;    // what the formula says of this setting; -1: it is about others
 };
 
 // `shipped`: the file of rates that a name means where there is none beside the study. Throws json::InputError.
 AvailabilityStudy read_study(const json::Node& node, const std::function<std::string(const json::Node&)>& shipped);
 FailureRates read_rates(const json::Node& node);
+
+inline constexpr double kDay = 86400;  // seconds
+
+// Of a job on so many cards, while all its nodes are there.
+double failures_per_second(const AvailabilityStudy& study, std::uint64_t cards);
 
 std::vector<AvailabilityOutcome> simulate(const AvailabilityStudy& study);
 

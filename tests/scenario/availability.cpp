@@ -57,7 +57,7 @@ TEST_CASE("the part of the time that is kept is Daly's, and best at his interval
     CHECK(std::abs(o.goodput - expected) < 5 * o.error + 5e-4);
     CHECK(o.daly == doctest::Approx(expected).epsilon(1e-9));
     CHECK(o.goodput + o.writing + o.lost + o.down + o.waiting + o.missing == doctest::Approx(1).epsilon(1e-9));
-    CHECK(o.mttf == doctest::Approx(mttf).epsilon(0.05));
+    CHECK(o.at_risk / double(o.failures) == doctest::Approx(mttf).epsilon(0.05));
   }
   CHECK(young_interval(30, mttf) == doctest::Approx(std::sqrt(2 * 30 * mttf)));
   CHECK(std::abs(daly_interval(30, mttf) - 612) < 20);
@@ -80,6 +80,68 @@ TEST_CASE("waiting for repairs, shrinking and spares cost what they must") {
   CHECK(outcomes[4].missing == 0);
   CHECK(outcomes[4].goodput > outcomes[2].goodput);
   CHECK(outcomes[2].goodput > outcomes[1].goodput);
+}
+
+TEST_CASE("whatever is done about failures, nodes fail at their rate, and parts of the time add up") {
+  const double mttf = 86400 / (2048 * 6.5e-3);
+  for (const double repair : {60.0, 7300.0, 86400.0})
+    for (const double pause : {0.0, 300.0, 7200.0}) {
+      Json document = kStudy;
+      document["policies"] = {"restart", "shrink", "spare"};
+      document["spares"] = {0, 2};
+      document["repair_s"] = repair;
+      document["shrink_s"] = document["restart_s"] = document["detection_s"] = pause;
+      document["checkpoint"] = {{"every_s", 600}, {"write_s", 30}};
+      document["days"] = 1000;
+      for (const AvailabilityOutcome& o : simulate(study_of(document))) {
+        CAPTURE(repair);
+        CAPTURE(pause);
+        CAPTURE(int(o.policy));
+        CAPTURE(o.spares);
+        for (const double part : {o.goodput, o.writing, o.lost, o.down, o.waiting, o.missing}) CHECK(part >= 0);
+        CHECK(o.goodput + o.writing + o.lost + o.down + o.waiting + o.missing == doctest::Approx(1).epsilon(1e-9));
+        if (o.failures > 5000) CHECK(o.at_risk / double(o.failures) == doctest::Approx(mttf).epsilon(0.05));
+        // Who goes on after a pause that any failure meanwhile begins anew works e^-(pause/mttf) of the time.
+        if (o.policy == AvailabilityPolicy::spare && o.spares == 2 && repair == 60)
+          CHECK(1 - o.down == doctest::Approx(std::exp(-2 * pause / mttf)).epsilon(0.05));
+      }
+    }
+}
+
+TEST_CASE("a job without a node left waits for its repair, and begins at its checkpoint") {
+  Json document = kStudy;
+  document.update({{"cards", 8}, {"days", 3660}, {"replicas", 100}, {"repair_s", 86400 * 100}, {"restart_s", 0}});
+  document["checkpoint"] = {{"every_s", 600}, {"write_s", 0}};
+  document["policies"] = {"restart", "shrink", "spare"};
+  document["spares"] = 0;
+  const double mttf = 1 / 6.5e-3, expected = mttf / (mttf + 100);  // days
+  for (const AvailabilityOutcome& o : simulate(study_of(document))) {
+    CAPTURE(int(o.policy));
+    CHECK(std::abs(o.goodput - expected) < 5 * o.error + 0.02);  // it begins whole
+    CHECK(o.missing == 0);
+    CHECK(o.at_risk / double(o.failures) == doctest::Approx(mttf * 86400).epsilon(0.1));
+  }
+}
+
+TEST_CASE("without failures all time goes into work and checkpoints, and what a formula is about may be nothing") {
+  Json document = kStudy;
+  document.update({{"cards", 8}, {"days", 0.01}, {"replicas", 1}, {"spares", 0}});
+  document["checkpoint"] = {{"every_s", 3600}, {"write_s", 36}};
+  document["policies"] = {"restart", "shrink", "spare"};
+  document["expect"] = {{"mttf_s", 1000}, {"max_daly_error_points", 2}};
+  AvailabilityStudy s = study_of(document);
+  for (const AvailabilityOutcome& o : simulate(s)) CHECK(o.goodput == doctest::Approx(1).epsilon(1e-6));
+  Json found = availability_json(s, simulate(s));
+  CHECK(found["settings"][0]["mttf_s"].is_null());
+  CHECK(found["intervals"].empty());
+  CHECK(found["expectations"][0]["ok"] == true);
+  CHECK(found["expectations"][1]["found"] == "no failure");
+  CHECK(found["ok"] == false);
+  document["policies"] = "shrink";
+  s = study_of(document);
+  found = availability_json(s, simulate(s));
+  CHECK(found["expectations"][0]["found"] == "no restarts that never wait for a node, which it is about");
+  CHECK(found["expectations"][0]["ok"] == false);
 }
 
 TEST_CASE("shipped rates and studies fit their schemas, and say what was published") {
@@ -115,5 +177,7 @@ TEST_CASE("what is wrong with a study is said") {
   CHECK(complaint_of({{"days", 0}}).starts_with("/days"));
   CHECK(complaint_of({{"checkpoint", {{"every_s", 0}, {"write_s", 1}}}}).starts_with("/checkpoint/every_s"));
   CHECK(complaint_of({{"expect", {{"mttf_s", {1, 2}}}}}) == "/expect/mttf_s: has 2 times for 1 numbers of cards");
+  CHECK(complaint_of({{"days", 3660}, {"replicas", 10000}, {"cards", 10'000'000}}) ==
+        "/: has about 1.5e+12 failures in 3660 days of 10000 replicas of each setting, expected at most 1e+09");
   CHECK(complaint_of({{"repair", 3}}).find("repair_s") != std::string::npos);
 }
