@@ -19,10 +19,11 @@ namespace {
 
 // A result, say, that was written into the folder. What says nothing stays: a user's file with a mistake in it.
 bool is_of_another_kind(const fs::path& file, std::string_view kind) {
-  const std::string_view wanted = kind == "topologies"  ? "gccl/cluster/1"
-                                  : kind == "scenarios" ? "gccl/scenario/1"
-                                  : kind == "workloads" ? "gccl/workload/1"
-                                                        : "gccl/parameters/1";
+  const std::string_view wanted = kind == "topologies"     ? "gccl/cluster/1"
+                                  : kind == "scenarios"    ? "gccl/scenario/1"
+                                  : kind == "availability" ? "gccl/availability/1"
+                                  : kind == "workloads"    ? "gccl/workload/1"
+                                                           : "gccl/parameters/1";
   const auto schema = json::schema_of(file);
   return schema && schema != wanted && !(kind == "scenarios" && schema == "gccl/availability/1");
 }
@@ -30,6 +31,11 @@ bool is_of_another_kind(const fs::path& file, std::string_view kind) {
 }  // namespace
 
 std::vector<fs::path> catalogue_folders(std::string_view kind) {
+  if (kind == "availability") {
+    std::vector<fs::path> folders = catalogue_folders("scenarios");
+    for (fs::path& folder : folders) folder /= kind;
+    return folders;
+  }
   std::vector<fs::path> folders{fs::path(kind)};
   for (const fs::path& folder : data_folders(kind)) {
     std::error_code error;
@@ -51,7 +57,7 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
     }
   };
   for (const fs::path& folder : catalogue_folders(kind)) {
-    add(folder, "");
+    add(folder, kind == "availability" ? "availability/" : "");
     if (kind == "scenarios") add(folder / "faults", "faults/"), add(folder / "availability", "availability/");
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -61,10 +67,11 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
 namespace {
 
 std::string_view singular(std::string_view kind) {
-  return kind == "topologies"  ? "topology"
-         : kind == "scenarios" ? "scenario"
-         : kind == "workloads" ? "workload"
-                               : "parameter set";
+  return kind == "topologies"     ? "topology"
+         : kind == "scenarios"    ? "scenario"
+         : kind == "availability" ? "availability study"
+         : kind == "workloads"    ? "workload"
+                                  : "parameter set";
 }
 
 fs::path find_among(std::span<const std::string_view> kinds, const std::string& name) {
@@ -74,8 +81,9 @@ fs::path find_among(std::span<const std::string_view> kinds, const std::string& 
   std::string what, looked;
   for (const std::string_view kind : kinds) {
     for (const CatalogueEntry& e : catalogue(kind)) {
-      if (e.name == name || e.name + ".json" == name) return e.file;
-      if (e.name.find('/') == std::string::npos || name.starts_with("fault")) known.push_back(e.name);
+      if (e.name == name || e.name + ".json" == name || e.name == fmt::format("{}/{}", kind, name)) return e.file;
+      if (e.name.find('/') == std::string::npos || name.starts_with("fault") || kind == "availability")
+        known.push_back(e.name);
     }
     what += fmt::format("{}{}", what.empty() ? "" : " or ", singular(kind));
     for (const fs::path& folder : catalogue_folders(kind))

@@ -13,8 +13,8 @@ struct CatalogueEntry {
   std::filesystem::path file;
 };
 
-// Where files of a kind ("scenarios", "workloads", "topologies", "cost-models") are looked for: ./KIND, then those that
-// were built or installed with the program.
+// Where files of a kind ("scenarios", "availability" in their folder, "workloads", "topologies", "cost-models") are
+// looked for: ./KIND, then those that were built or installed with the program.
 std::vector<std::filesystem::path> catalogue_folders(std::string_view kind);
 // Files of one kind, or that do not say theirs, by name; of two with one name the first.
 std::vector<CatalogueEntry> catalogue(std::string_view kind);

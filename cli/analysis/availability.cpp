@@ -37,7 +37,7 @@ std::string rates_file(const json::Node& name) {
 int study_availability(const AvailabilityArguments& a) {
   check_outputs({a.json, a.html}, {a.study});
   const sim::AvailabilityStudy study =
-      sim::read_study(json::Node::load(find_shipped("scenarios", a.study)), rates_file);
+      sim::read_study(json::Node::load(find_shipped("availability", a.study)), rates_file);
   const nlohmann::json result = sim::availability_json(study, sim::simulate(study));
   if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
   if (!a.html.empty()) write_output(a.html, sim::availability_html(result));

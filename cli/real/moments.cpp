@@ -46,20 +46,22 @@ std::optional<Moment> by_amount(const sim::Workload& w, const sim::FaultMoment& 
   return std::nullopt;
 }
 
+// An operation that never ended, as after a failure that is an error on all ranks, has no end; those behind it neither.
 std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simulated, Nanos t, double stretch) {
   const auto& end = simulated.end_ns;
   std::vector<Nanos> took;
-  for (std::size_t i = 0; i < end.size(); ++i) took.push_back(end[i] - simulated.begin_ns[i]);
+  for (std::size_t i = 0; i < end.size(); ++i)
+    if (end[i] > 0) took.push_back(end[i] - simulated.begin_ns[i]);
   std::nth_element(took.begin(), took.begin() + std::ptrdiff_t(took.size() / 2), took.end());
-  const Nanos usual = std::max<Nanos>(1, took[took.size() / 2]);
   Nanos begins = 0;
   for (std::size_t o = 0; o < end.size(); ++o) {
-    if (end[o] > t) {
+    if (end[o] > t || end[o] == 0) {
       const Nanos into = std::max<Nanos>(0, t - begins), compute = w.faults->compute;
       if (into <= compute)
         return Moment{.at = Moment::At::compute, .number = o, .after = Nanos(double(into) * stretch)};
-      return Moment{
-          .at = Moment::At::operation, .number = o, .part = std::min(1.0, double(into - compute) / double(usual))};
+      // In the middle of one of which nobody knows how long it takes.
+      const double usual = took.empty() ? 2 * double(into - compute) : std::max(1.0, double(took[took.size() / 2]));
+      return Moment{.at = Moment::At::operation, .number = o, .part = std::min(1.0, double(into - compute) / usual)};
     }
     begins = end[o];
   }

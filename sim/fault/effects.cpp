@@ -13,7 +13,10 @@ bool cuts_links(const Fault& f) {
          (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down);
 }
 
-bool may_look_like_failure(const Fault& f, Nanos detection) { return f.lasts == 0 || f.lasts > detection / 10; }
+bool may_look_like_failure(const Fault& f, Nanos detection) {
+  if (f.kind == FaultKind::late_start) return f.at > detection / 10;
+  return f.lasts == 0 || f.lasts > detection / 10;
+}
 
 bool has_begun(std::span<const FaultEvent> events, std::size_t fault) {
   return std::ranges::any_of(

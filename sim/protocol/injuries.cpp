@@ -17,10 +17,12 @@ void ProtocolRanks::plan_faults() {
   over_.assign(plan_.faults.size(), false);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& f = plan_.faults[i];
-    if (f.kind == FaultKind::late_start)
+    if (f.kind == FaultKind::late_start) {  // silent until then
+      for (const Rank r : f.ranks) hurt(r, may_look_like_failure(f, settings_.detector.detection));
       time_.at(f.at, [this, i] { happened(FaultEvent::What::begins, i); });
-    else if (!f.after)
+    } else if (!f.after) {
       time_.at(f.at, [this, i] { begin_fault(i); });
+    }
   }
   if (plan_.recovery.heal > 0) time_.at(plan_.recovery.heal, [this] { heal(); });
 }

@@ -23,6 +23,7 @@ scenario crashes \
   "$(run allreduce "$crash" "$lived, \"dead\": [2], \"max_detection_us\": \"200ms\"")" \
   "$(run broadcast '{"kind": "rank_crash", "rank": 0, "after": {"rank": 0, "steps": 3}}' "$lived, \"dead\": [0]")" \
   "$(run alltoall "$crash" '"completed": false, "dead": [2], "no_false_alarm": true' fail)" \
+  "$(run allreduce '{"kind": "rank_crash", "rank": 2, "at_us": "5ms"}' '"completed": false, "dead": [2]' fail ', "compute_us": "2ms"')" \
   "$(run allgather '{"kind": "pause", "rank": 1, "at_us": "2ms", "for_us": "20ms"}' "$lived, \"dead\": []" shrink ', "compute_us": "1ms"')"
 for transport in tcp shm; do
   "$gccl" run "$work/crashes.json" --engine real --transport $transport --quiet || fail "crashes over $transport: exit code $?"
@@ -60,6 +61,8 @@ refused "expected --engine real with it" "$work/cut.json" --transport tcp
 refused "this is the step of an LLM" llama3-405b-16k --transport shm
 refused "this is the step of an LLM" llama3-405b-16k --namespaces
 refused "real ranks do not run twice alike" "$work/crashes.json" --engine real --seeds 1..2
+scenario late "$(run allreduce '{"kind": "late_start", "rank": 1, "at_us": "60ms"}' "$lived")"
+refused "a start 0.3 of the detection time or more after the others" "$work/late.json" --engine real
 refused "at most 64 ranks" faults/straggler-2048 --engine real
 # A partition, and damage that TCP's checksum misses.
 for run in "$work/cut.json" faults/corruption-connections; do
@@ -101,10 +104,11 @@ GCCL_REAL_RANKS_TEST=$$ "$gccl" run "$work/ended.json" --engine real --quiet >"$
 job=$!
 await_ranks
 rank=$(pgrep -P "$(pgrep -P $job)" | head -n 1)
-for _ in $(seq 16); do
-  seq 2000000 2097152 | head -c 16000000 >"$work/much" && for _ in $(seq 20); do cat "$work/much"; done >>"/proc/$rank/fd/2"
-done
-echo "gccl error: these are its last words" >>"/proc/$rank/fd/2"
+{
+  { yes "as much as it can" || true; } | head -c 256000000  # two processes: its time is short
+  echo
+  echo "gccl error: these are its last words"
+} >>"/proc/$rank/fd/2"
 kept() { stat -L -c '%s %b' "/proc/$rank/fd/2"; }
 for _ in $(seq 100); do
   read -r bytes blocks < <(kept)

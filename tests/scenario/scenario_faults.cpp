@@ -418,6 +418,32 @@ TEST_CASE("a run with faults that never ends breaks, though nothing is expected 
   CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
 }
 
+TEST_CASE("a rank that starts late may be called failed, which is no false alarm once it is late for long") {
+  const auto late = [](const char* at) {
+    const Json rows = rows_of_campaign(faulty(Json::array({{{"kind", "late_start"}, {"rank", 1}, {"at_us", at}}}),
+                                              {{"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}}}}),
+                                       kPod);
+    CHECK(rows[0]["faults"]["false_alarms"].empty());
+    return rows[0]["faults"]["dead"];
+  };
+  CHECK(late("15ms").empty());
+  CHECK(late("150ms") == Json::array({1}));
+  CHECK(why(Json::array({{{"kind", "late_start"}, {"rank", 1}}}), {{"recovery", {{"helpers", 0}}}})
+            .starts_with("/recovery/helpers: found 0, expected an integer from 1"));
+}
+
+TEST_CASE("a limit on detection holds where drawn faults bring no failure, and not where one was stated") {
+  const auto holds = [](const Json& fault) {
+    Campaign plan = plan_of(
+        faulty(Json::array({fault}), {{"recovery", {{"policy", "shrink"}}}, {"expect", {{"max_detection_us", "5s"}}}}),
+        kPod);
+    plan.seed = 1;
+    return run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok();
+  };
+  CHECK(holds({{"kind", "rank_crash"}, {"every_us", "1000s"}, {"until_us", "1ms"}}));
+  CHECK_FALSE(holds({{"kind", "rank_crash"}, {"rank", 1}, {"at_us", "100s"}}));
+}
+
 TEST_CASE("rows say what happened, and which faults did not come") {
   const Json rows = rows_of_campaign(
       faulty(Json::array({{{"kind", "rank_crash"}, {"rank", 5}, {"at_us", 1000}},

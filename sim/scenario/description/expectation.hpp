@@ -19,6 +19,7 @@ struct Expectation {
   json::Node filters;  // the object that it is in
   const Check* check = nullptr;
   double limit = 0;                              // in the check's unit
+  bool none_holds = false;                       // what it is about is drawn by the seed, and may not come
   std::string subject;                           // what is compared with: an algorithm, a run's label, a file
   std::optional<json::Node> label;               // names the run to compare with
   std::optional<std::size_t> run;                // which one that is

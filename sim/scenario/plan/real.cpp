@@ -20,8 +20,8 @@ bool needs_network(const Fault& f) {
   }
 }
 
-// A stop of 0.3 of the detection time may count as a failure (docs/faults.md).
-bool may_be_taken_for_dead(const Fault& f, const RecoverySettings& s) { return f.lasts * 10 >= s.detection * 3; }
+// Silence of 0.3 of the detection time may count as a failure (docs/faults.md).
+bool may_be_taken_for_dead(Nanos silent, const RecoverySettings& s) { return silent * 10 >= s.detection * 3; }
 
 }  // namespace
 
@@ -58,13 +58,17 @@ void check_real_fault(const Fault& f, const json::Node& where, const ScenarioRun
     if (!real.namespaces) refuse("without a network between the ranks; take --namespaces");
     return;
   }
-  if (f.kind == FaultKind::pause && may_be_taken_for_dead(f, run.recovery) &&
+  if (f.kind == FaultKind::pause && may_be_taken_for_dead(f.lasts, run.recovery) &&
       (!real.namespaces || run.recovery.system_reports))
     where.fail(fmt::format(
         "a stop of 0.3 of the detection time or more: ranks of one machine are not called failed while their "
         "processes live; {}",
         run.recovery.system_reports ? "leave out \"system_reports\" and take --namespaces"
                                     : "take --transport tcp --namespaces"));
+  if (f.kind == FaultKind::late_start && may_be_taken_for_dead(f.at, run.recovery))
+    where.fail(
+        "a start 0.3 of the detection time or more after the others: real ranks wait for one that nobody has heard "
+        "yet, and simulated ones call it failed; expected an earlier one, or a longer \"detection_us\"");
 }
 
 std::size_t leave_out_virtual_times(ScenarioRun* run) {

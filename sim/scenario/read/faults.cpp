@@ -200,7 +200,7 @@ RecoverySettings read_recovery(const json::Node& node) {
     s.detection = time_of(*n);
     if (s.detection < 1'000'000) n->fail("is shorter than 1 ms, which no detector of silence can hold");
   }
-  if (const auto n = node.find("helpers")) s.helpers = std::uint32_t(n->integer(0, 64));
+  if (const auto n = node.find("helpers")) s.helpers = std::uint32_t(n->integer(1, 64));
   if (const auto n = find_either(node, "system_reports", "system_tells")) s.system_reports = n->boolean();
   if (const auto n = node.find("spares")) {
     if (s.policy != FailurePolicy::spare) n->fail("belongs to the policy \"spare\"");
