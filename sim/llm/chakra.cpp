@@ -111,7 +111,8 @@ class Wire {
 // AttributeProto: a name and one of many kinds of values. `number` is NaN where it has none; `integer` has the value
 // where that is an integer of at least 0, and of a negative one the bits.
 struct Attribute {
-  std::string name, text;
+  std::string name;
+  std::optional<std::string> text;
   double number = NAN;
   std::uint64_t integer = 0;
   bool counts = false;  // an integer of at least 0
@@ -166,6 +167,7 @@ class TraceReader {
   std::vector<ChakraNode> nodes() {
     Wire all(text_, file_);
     if (!all.more()) all.fail("is empty, expected a Chakra trace");
+    if (text_.starts_with("\x1f\x8b")) all.fail("is compressed by gzip, expected a Chakra trace as it is: gunzip it");
     all.message();  // GlobalMetadata: nothing that we need
     std::vector<ChakraNode> nodes;
     while (all.more()) nodes.push_back(node(all.message()));
@@ -193,15 +195,13 @@ class TraceReader {
     return Rank(r);
   }
   static std::string shown(const Attribute& a) {
-    return a.text.empty() ? fmt::format("{}", a.number) : fmt::format("\"{}\"", json::valid_text(a.text.substr(0, 60)));
+    return a.text ? fmt::format("\"{}\"", json::valid_text(a.text->substr(0, 60))) : fmt::format("{}", a.number);
   }
 
   ChakraNode node(Wire w) {
     ChakraNode n;
     std::uint64_t type = 0, comm_type = ~0ull;
     bool sized = false;
-    n.source = rank_;
-    n.destination = rank_;
     while (w.more()) switch (w.field()) {
         case 1: n.id = w.integer(); break;
         case 2: n.name = w.bytes().text(); break;
@@ -225,7 +225,7 @@ class TraceReader {
           if (a.name == "comm_src") n.source = rank(n, a);
           if (a.name == "comm_dst") n.destination = rank(n, a);
           if (a.name == "comm_tag") n.tag = a.integer;
-          if (a.name == "pg_name") n.group = a.text.empty() ? std::to_string(a.integer) : a.text;
+          if (a.name == "pg_name") n.group = a.text ? *a.text : std::to_string(a.integer);
           break;
         }
         default: w.skip();
@@ -258,6 +258,9 @@ class TraceReader {
     if (moves && (!sized || n.comm_bytes == 0 || n.comm_bytes > 1ull << 50))
       fail(n, sized ? fmt::format("comm_size {}, expected 1 to 2^50 bytes", n.comm_bytes)
                     : "attribute comm_size is missing");
+    if (!moves) n.comm_bytes = 0;  // a barrier's, that some traces state
+    if (n.type == ChakraType::send && !n.destination) fail(n, "attribute comm_dst is missing");
+    if (n.type == ChakraType::receive && !n.source) fail(n, "attribute comm_src is missing");
     return n;
   }
 

@@ -22,13 +22,13 @@ struct ChakraNode {
   ChakraType type{};
   std::vector<std::uint64_t> after;  // control and data dependencies
   double duration_us = 0;
-  bool host = false;                 // is_cpu_op
-  double operations = 0, bytes = 0;  // num_ops, tensor_size
-  Collective collective{};           // comm_type
-  Count comm_bytes = 0;              // comm_size
-  std::string group;                 // pg_name; empty: all ranks
-  Rank source = 0, destination = 0;  // comm_src, comm_dst
-  std::uint64_t tag = 0;             // comm_tag
+  bool host = false;                        // is_cpu_op
+  double operations = 0, bytes = 0;         // num_ops, tensor_size
+  Collective collective{};                  // comm_type
+  Count comm_bytes = 0;                     // comm_size
+  std::string group;                        // pg_name; empty: all ranks
+  std::optional<Rank> source, destination;  // comm_src, comm_dst
+  std::uint64_t tag = 0;                    // comm_tag
 };
 
 // The file of one rank.

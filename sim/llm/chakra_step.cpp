@@ -34,12 +34,14 @@ class Traces {
     s->graph.stages = ranks_;
     try {
       s->timeline = timeline_of(s->graph, *s->expansion, s->costs, pricer_.stop());
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const std::runtime_error&) {
-      throw json::InputError(
-          fmt::format("{}: the ranks wait for each other: their collectives or sends come in different orders",
-                      w_.chakra->prefix.string()));
+    } catch (const WaitsInCircle& e) {
+      std::string circle;
+      for (const std::uint32_t t : e.tasks)
+        if (const StepTask& task = s->graph.tasks[t]; task.queue == Queue::none)  // a call's begin or end on its rank
+          circle += fmt::format("{}\"{}\" of rank {}", circle.empty() ? "" : " for ", task.what, task.stage);
+      throw json::InputError(fmt::format(
+          "{}: the ranks wait for each other, since their collectives or sends come in different orders: {}",
+          w_.chakra->prefix.string(), circle));
     }
     return s;
   }
@@ -162,10 +164,8 @@ class Traces {
         edge(begin, call.task);
         end = add(t);
         edge(call.task, end);
-        in_queue(n.type == ChakraType::collective ? Queue::data
-                 : n.type == ChakraType::send     ? Queue::forward
-                                                  : Queue::backward,
-                 begin, end);
+        if (n.type != ChakraType::receive)
+          in_queue(n.type == ChakraType::collective ? Queue::data : Queue::forward, begin, end);
       }
       for (const std::uint64_t id : n.after) edge(over.at(id), begin);
       over[n.id] = end;
@@ -204,7 +204,7 @@ class Traces {
   }
   SharedCall& message(const ChakraNode& n, std::map<std::tuple<Rank, Rank, std::uint64_t>, std::size_t>& count) {
     const bool sends = n.type == ChakraType::send;
-    const Rank from = sends ? rank_ : n.source, to = sends ? n.destination : rank_;
+    const Rank from = sends ? rank_ : *n.source, to = sends ? *n.destination : rank_;
     if (from >= ranks_ || to >= ranks_ || from == to)
       fail(n, fmt::format("from rank {} to rank {}, expected two of {}", from, to, counted(ranks_, "rank")));
     const auto key = std::tuple(from, to, n.tag);

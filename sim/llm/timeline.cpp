@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <queue>
-#include <stdexcept>
 
 namespace gccl::sim::llm {
 namespace {
@@ -78,7 +77,7 @@ class Player {
       touched_.push_back(e.stage);
       start(ready, e.time);
     }
-    if (finished_ != g_.tasks.size()) throw std::runtime_error("the tasks of the step wait for each other");
+    if (finished_ != g_.tasks.size()) throw WaitsInCircle(circle());
     for (const double end : out_.end) out_.step_us = std::max(out_.step_us, end);
     for (Rank s = 0; s < g_.stages; ++s) advance(s, out_.step_us);
     return std::move(out_);
@@ -184,6 +183,21 @@ class Player {
       std::reverse(open.begin() + std::ptrdiff_t(here), open.end());  // the first is looked at next
     }
     return {};
+  }
+
+  // Requires tasks that never ran: each waits for another one of them.
+  std::vector<std::uint32_t> circle() {
+    const auto ran = [&](std::uint32_t t) { return out_.end[t] >= 0; };
+    std::uint32_t t = 0;
+    while (ran(t)) ++t;
+    std::vector<std::uint32_t> way;
+    ++look_;
+    for (; looked_at_[t] != look_; t = *std::ranges::find_if_not(before_.of(t), ran)) {
+      looked_at_[t] = look_;
+      way.push_back(t);
+    }
+    way.erase(way.begin(), std::ranges::find(way, t));
+    return way;
   }
 
   // What stages that wait for this task have waited for so far, before it begins or ends.

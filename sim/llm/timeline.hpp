@@ -1,6 +1,8 @@
 // When the tasks of a step begin and end.
 #pragma once
 
+#include <stdexcept>
+
 #include "sim/llm/schedule.hpp"
 #include "sim/scenario/run/pool.hpp"
 
@@ -48,10 +50,17 @@ struct Timeline {
   ByKind<ByKind<double>> together{};  // how long two kinds were in flight on a stage at the same time, over all stages
 };
 
+// Each of these tasks waits for the next one, and the last for the first.
+struct WaitsInCircle : std::runtime_error {
+  explicit WaitsInCircle(std::vector<std::uint32_t> circle)
+      : std::runtime_error("the tasks of the step wait for each other"), tasks(std::move(circle)) {}
+  std::vector<std::uint32_t> tasks;
+};
+
 // A stage's tasks of one queue run in order, its queues concurrently. While communications of several kinds are in
 // flight, each goes on at 1 / (1 + sum of (slower - 1)) of its pace: exact where all share one limit equally. Compute
-// goes on at 1 - the sum of their shares of the card, at least 5 %. Throws std::runtime_error where tasks wait for each
-// other, and Interrupted soon after `stop` is set.
+// goes on at 1 - the sum of their shares of the card, at least 5 %. Throws WaitsInCircle, and Interrupted soon after
+// `stop` is set.
 Timeline timeline_of(const StepGraph& graph, const Expansion& e, const StepCosts& costs,
                      const StopFlag* stop = nullptr);
 

@@ -75,6 +75,9 @@ Model read_model(const json::Node& node) {
   m.head_dim = m.hidden / m.heads;
   maybe(node, "head_dim", m.head_dim);
   if (m.head_dim == 0) node.at("heads").fail(fmt::format("found {}, more than hidden dimensions", m.heads));
+  if (!node.find("head_dim") && !node.find("latent") && m.hidden % m.heads != 0)
+    node.at("heads").fail(
+        fmt::format("found {}, expected a divisor of hidden ({}); else state \"head_dim\"", m.heads, m.hidden));
   maybe(node, "gated", m.gated);
   maybe(node, "tied", m.tied);
   if (const auto n = node.find("latent")) {
@@ -192,8 +195,10 @@ void check(const LlmWorkload& w, const json::Node& node) {
                     p.tensor));
   if (w.chunks() > w.model.layers + 2)  // the first and the last may have the embedding or the output alone
     at.at("pipeline")
-        .fail(fmt::format("{} chunks of layers (pipeline x interleave), but there are {} layers", w.chunks(),
-                          w.model.layers));
+        .fail(fmt::format(
+            "{} chunks of layers (pipeline x interleave), but there are {} layers; expected at most {}, since the "
+            "first and the last may have the embedding or the output alone",
+            w.chunks(), w.model.layers, w.model.layers + 2));
   if (p.interleave > 1 && w.phase == Phase::training && w.micro_batches() % p.pipeline != 0)
     at.at("interleave")
         .fail(fmt::format("{} micro-batches cannot be interleaved on {} stages: not a multiple of them",

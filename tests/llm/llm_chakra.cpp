@@ -150,9 +150,42 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
       trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 2) + attribute("comm_size", 9, 1ull << 50))});
   refused(long_gather, long_gather, "t.0.et: node 1 \"n1\": comm_size 1125899906842624 of each of 2 ranks, expected");
   refused(good, good.substr(0, good.size() - 3), "bytes, but only");
+  refused(good, "\x1f\x8b\x08" + good, "is compressed by gzip");
+  refused(good, trace_of({traced(1, kReceive, {}, attribute("comm_size", 9, 8))}), "attribute comm_src is missing");
+  const std::string other = all_reduce(4096) + attribute("pg_name", "b");
+  const TwoRanks apart(trace_of({traced(1, kCollective, {}, all_reduce(4096)), traced(2, kCollective, {}, other)}),
+                       trace_of({traced(1, kCollective, {2}, all_reduce(4096)), traced(2, kCollective, {}, other)}),
+                       R"({"chakra": {"prefix": "t", "communicators": "g.json"}})");
+  apart.folder.write("g.json", R"({"b": [0, 1]})");
+  check_refused({"run", apart.file}, "in different orders: \"n1\" of rank");
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
   refused(good, good, "\"sequence\"", R"({"sequence": 5})");
+}
+
+TEST_CASE("receives that wait for nothing are there at once, whatever their ids") {
+  const auto receive = [](unsigned id, unsigned tag) {
+    return traced(id, kReceive, {},
+                  attribute("comm_size", 9, 8) + attribute("comm_src", 9, 0) + attribute("comm_tag", 9, tag));
+  };
+  const auto send = [](unsigned id, std::vector<unsigned> after, unsigned tag) {
+    return traced(id, kSend, after,
+                  attribute("comm_size", 9, 8) + attribute("comm_dst", 9, 1) + attribute("comm_tag", 9, tag));
+  };
+  const std::string first = trace_of({send(1, {}, 1), send(2, {1}, 2)});
+  const double in_turn = TwoRanks(first, trace_of({receive(1, 1), receive(2, 2)})).result()["step_us"];
+  CHECK(TwoRanks(first, trace_of({receive(2, 1), receive(1, 2)})).result()["step_us"] == in_turn);
+}
+
+TEST_CASE("calls without the name of a group are of all ranks, and a barrier has no bytes") {
+  const std::string barrier = attribute("comm_type", 9, 9);
+  const Json r = TwoRanks(trace_of({traced(1, kCollective, {}, barrier + attribute("comm_size", 9, 4)),
+                                    traced(2, kCollective, {1}, all_reduce(64) + attribute("pg_name", ""))}),
+                          trace_of({traced(1, kCollective, {}, barrier), traced(2, kCollective, {1}, all_reduce(64))}))
+                     .result();
+  REQUIRE(r["traffic"].size() == 2);
+  for (const Json& t : r["traffic"])
+    if (t["what"] == "barrier") CHECK(t["sent_bytes"] == 0);
 }
 
 TEST_CASE("what a rank sends is its own: other ranks' calls are not added to it") {
