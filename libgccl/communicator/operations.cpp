@@ -286,11 +286,11 @@ void Operations::end_transfer(Operation* op) {
 
 void Operations::begin_to_myself(Operation* op) {
   Status differ;
-  Operation* const other = to_myself_.meet(op, team_.members, &differ);
+  Operation* other = nullptr;
+  const bool over = to_myself_.meet(op, team_.members, &other, &differ);
   if (!differ.ok()) return break_down(std::move(differ), team_.rank(), true);
-  if (!other) return;
-  finish(other, {});
-  finish(op, {});
+  if (other) finish(other, {});
+  if (over) finish(op, {});
 }
 
 Progress Operations::make_progress() noexcept {

@@ -1,7 +1,9 @@
-// Messages of a rank to itself: copied when both sides are there.
+// Messages of a rank to itself: copied when both sides are there; short ones are over when they are sent.
 #pragma once
 
+#include <cstddef>
 #include <deque>
+#include <vector>
 
 #include "libgccl/communicator/operation.hpp"
 
@@ -10,14 +12,24 @@ namespace gccl {
 // With the communicator's lock held.
 class SelfMessages {
  public:
-  // The operation that has waited for this one, now copied: both are over. Null where this one waits now; not ok in
-  // *why where the two differ, and both wait.
-  Operation* meet(Operation* op, const Members& members, Status* why);
+  // Whether this operation is over; *other is one that has waited for it, and is over, too. Otherwise it waits now,
+  // also where the two differ, in *why.
+  bool meet(Operation* op, const Members& members, Operation** other, Status* why);
   // Sends, or receives, whose other side has not come.
   std::deque<Operation*>& waiting() { return waiting_; }
   const std::deque<Operation*>& waiting() const { return waiting_; }
 
  private:
+  // Of a send that is over.
+  struct Message {
+    Descriptor what;
+    std::vector<std::byte> bytes;
+  };
+
+  bool keep(const Work& sent);
+
+  std::deque<Message> kept_;  // sent before those that wait
+  std::size_t kept_bytes_ = 0;
   std::deque<Operation*> waiting_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -166,6 +167,44 @@ TEST_CASE("a short message is sent before the other rank comes to receive it, up
         RANK_CHECK(got == float(up ? left : right));
         RANK_SUCCESS(GCCL_Finalize());
       });
+  });
+}
+
+TEST_CASE("short messages to oneself are sent before they are received, and come in order") {
+  check({.size = 2}, [](int rank) {
+    GCCL_Comm world = begin();
+    std::vector<int> in(30000), out(30000);
+    std::iota(in.begin(), in.end(), rank);
+    GCCL_Request long_one = GCCL_REQUEST_NULL;
+    for (int round = 0; round < 200; ++round) {
+      for (const std::size_t n : {3u, 0u, 2000u}) RANK_SUCCESS(GCCL_Send(&in[n], n, GCCL_INT32, rank, world));
+      RANK_SUCCESS(GCCL_Isend(in.data(), in.size(), GCCL_INT32, rank, world, &long_one));  // waits, and those behind it
+      GCCL_Request last = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Isend(&in[7], 5, GCCL_INT32, rank, world, &last));
+      for (const std::size_t n : {3u, 0u, 2000u}) {
+        RANK_SUCCESS(GCCL_Recv(out.data(), n, GCCL_INT32, rank, world));
+        RANK_CHECK(std::equal(out.begin(), out.begin() + std::ptrdiff_t(n), in.begin() + std::ptrdiff_t(n)));
+      }
+      RANK_SUCCESS(GCCL_Recv(out.data(), in.size(), GCCL_INT32, rank, world));
+      RANK_CHECK(out == in);
+      RANK_SUCCESS(GCCL_Recv(out.data(), 5, GCCL_INT32, rank, world));
+      RANK_CHECK(std::equal(out.begin(), out.begin() + 5, in.begin() + 7));
+      RANK_SUCCESS(GCCL_Wait(&long_one));
+      RANK_SUCCESS(GCCL_Wait(&last));
+    }
+    const char text[] = "what nobody receives";
+    for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Send(text, sizeof text, GCCL_INT8, rank, world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  check({.size = 1}, [](int) {
+    GCCL_Comm world = begin();
+    const double sent[4] = {};
+    double got[4] = {1, 1, 1, 1};
+    RANK_SUCCESS(GCCL_Send(sent, 4, GCCL_FLOAT64, 0, world));
+    RANK_CHECK(GCCL_Recv(got, 3, GCCL_FLOAT64, 0, world) == GCCL_ERR_MISMATCH);
+    RANK_CHECK(std::strstr(GCCL_Last_error(), "the message is send of 4 x f64"));
+    RANK_CHECK(got[0] == 1);
+    RANK_SUCCESS(GCCL_Finalize());
   });
 }
 
