@@ -1,4 +1,6 @@
 // Progress and waiting: the communicator's lock is taken for a moment at a time.
+#include <sched.h>
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -77,7 +79,11 @@ bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
     Progress any = c->progress();
     if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c));
     if (made) *made = std::max(*made, any);
-    if (stage() == Operation::Stage::pending) return false;
+    if (stage() == Operation::Stage::pending) {
+      // Nobody else paces the caller, who may test in a loop and hold up the rank that it waits for.
+      if (!made && any == Progress::nothing && c->world().oversubscribed) ::sched_yield();
+      return false;
+    }
   }
   completions::run();
   // Another thread may be inside its function.

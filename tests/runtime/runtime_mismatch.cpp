@@ -460,4 +460,21 @@ TEST_CASE("a message that was never received is an error on every rank where the
       });
 }
 
+TEST_CASE("a rank that has nothing to send in a call is not said to have made another one in its place") {
+  check({.size = 3}, [](int rank) {
+    GCCL_Comm world = begin();
+    int x = 1, y = 0;
+    const GCCL_Result r = GCCL_Allreduce(&x, &y, rank == 2 ? 0 : 1, GCCL_INT32, GCCL_SUM, world);
+    if (rank < 2) {
+      RANK_CHECK(r == GCCL_ERR_MISMATCH);
+      const std::string text = GCCL_Last_error();
+      const auto says = [&](const char* what) { return text.find(what) != text.npos; };
+      // By its next message, or by what the watch has heard.
+      if (!says("rank 2 went through its own #1 without") && !says("rank 2 calls allreduce #1 of 0 x i32"))
+        report(text);
+    }
+    GCCL_Finalize();
+  });
+}
+
 }  // namespace runtime_mismatch

@@ -233,6 +233,33 @@ TEST_CASE("ranks up to two calls apart agree on who is furthest, and on what all
     }
 }
 
+TEST_CASE("the program hears who is left, and of a call that it has not to make anew nothing else") {
+  for (const Job& base : transports(3)) {
+    Job job = base;
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    const std::vector<End> ends = run(job, [](int rank) {
+      GCCL_Comm world = begin();
+      std::string heard;
+      RANK_SUCCESS(GCCL_On_failure(
+          world,
+          [](GCCL_Comm, const GCCL_Failure* f, void* to) {
+            if (f->stage == GCCL_FAILURE_RECOVERED) *static_cast<std::string*>(to) = f->text;
+          },
+          &heard));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      double x = 1;
+      RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world));
+      RANK_CHECK(x == 2);
+      const std::string due =
+          "ranks have other numbers now: lost rank 2, and 2 of 3 go on, this one as rank " + std::to_string(rank);
+      if (heard != due) report("heard \"" + heard + "\"");
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), texts(ends));
+  }
+}
+
 TEST_CASE("a call with a number that no rank has any more is handed back, not refused") {
   for (const char* backends : {"shm", "tcp"}) {
     Job job{.size = 3, .backends = backends};

@@ -89,7 +89,11 @@ Status Survival::refused() const {
   if (notifying_)
     return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
                          GCCL_ERR_INVALID_USAGE);
-  return Status::error(change_, GCCL_ERR_RANKS_CHANGED);
+  return Status::error(
+      fmt::format("{}; the call was not carried out, and its input is as it was: make it with the new numbers "
+                  "(GCCL_Comm_size, GCCL_Comm_rank)",
+                  change_),
+      GCCL_ERR_RANKS_CHANGED);
 }
 
 // The call, then what confirms it. *completed: this rank has its result.
@@ -266,13 +270,10 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
     if (std::ranges::count(stayed, joined ? r : before.world_rank[r]) == 0) gone.push_back(r);
   assert(joined || made->size() + gone.size() == before.size());
   const std::string lost = gone.empty() ? "a connection" : before.names(gone);
-  std::string change = fmt::format(
-      "ranks have other numbers now: lost {}, and {} go on, this one as rank {}; the call was not carried out, and its "
-      "input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
-      lost,
-      joined ? fmt::format("{} joined: {}", made->world().joined.size(), made->size())
-             : fmt::format("{} of {}", made->size(), before.size()),
-      made->rank());
+  std::string change = fmt::format("ranks have other numbers now: lost {}, and {} go on, this one as rank {}", lost,
+                                   joined ? fmt::format("{} joined: {}", made->world().joined.size(), made->size())
+                                          : fmt::format("{} of {}", made->size(), before.size()),
+                                   made->rank());
   vain_ = gone.empty() && !joined ? vain_ + 1 : 0;
   c_.adopt(*made, gone.size());
   made.reset();

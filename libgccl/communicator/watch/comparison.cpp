@@ -266,8 +266,16 @@ Status calls_differ(const Members& members, const Descriptor& call, const Differ
   if (found.signature != mine && theirs == text_of_signature(mine, near)) theirs += " with other lengths";
   if (found.signature == mine)
     theirs += fmt::format(" (a message of {} bytes where {} are due)", found.bytes, found.bytes_due);
+  // A rank whose counts are zero, say, sends nothing, and does not wait.
+  const bool past = !call.point_to_point() && Descriptor::calls_ahead(found.signature, call.sequence) > 0;
   return members.in_context(
-      call, Status::error(fmt::format("{} calls {}", members.name(found.peer), theirs), GCCL_ERR_MISMATCH));
+      call,
+      Status::error(
+          fmt::format(
+              "{} {}calls {}", members.name(found.peer),
+              past ? fmt::format("went through its own #{} without what this rank waits for, and ", call.sequence) : "",
+              theirs),
+          GCCL_ERR_MISMATCH));
 }
 
 }  // namespace gccl
