@@ -95,7 +95,7 @@ Status open_store(const std::string& url, const Bootstrap& bootstrap, std::uniqu
   if (store.at)
     return open_tcp_store({*store.at, bootstrap.rank, bootstrap.size, bootstrap.secret, bootstrap.start_timeout_ms},
                           out);
-  return open_file_store({store.prefix, bootstrap.rank, bootstrap.size}, out);
+  return open_file_store({store.prefix, bootstrap.rank, bootstrap.size, bootstrap.secret}, out);
 }
 
 RankSettings resolved(RankSettings settings) {

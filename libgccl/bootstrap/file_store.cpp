@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <openssl/crypto.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/store_file.hpp"
+#include "libgccl/net/digest.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace gccl {
@@ -32,11 +34,13 @@ namespace {
 namespace fs = std::filesystem;
 
 using Token = std::array<std::byte, 16>;
-constexpr std::string_view kHello = "gccl-file-hello/1", kJob = "gccl-file-job/1";
+constexpr std::string_view kHello = "gccl-file-hello/2", kJob = "gccl-file-job/2", kProof = "gccl file store";
 constexpr std::size_t kHelloBytes = kHello.size() + 4 + sizeof(Token);
 // How long rank 0 waits for ranks that have not read the last answer yet. They read at once, or do not run just now, or
 // are dead: then the answer stays, and the last one that reads it removes it.
 constexpr std::int64_t kLeaveMs = 2000;
+// A start that cannot succeed ends once all have come, so that all learn why, or after so long.
+constexpr std::int64_t kDoomedMs = 1000;
 
 Token new_token() {
   Token t;
@@ -80,6 +84,15 @@ class Files : public Exchange {
   std::string path(const std::string& name) const { return fmt::format("{}.{}", store_.prefix, name); }
   std::string hello_name(Rank r) const { return fmt::format("hello.{}", r); }
   std::string round_name(const std::string& last) const { return fmt::format("{}.{}.{}", job_, round_, last); }
+
+  // What shows that rank r of this job knows the secret.
+  Status prove(Rank r, Digest* mac) const {
+    Digest key;
+    const auto said = BytesOut().raw(kProof).raw(job_).u32(r).take();
+    if (sha256(std::as_bytes(std::span(store_.secret)), &key) && hmac_sha256(key, said, mac)) return {};
+    return Status::error("SHA-256 cannot be computed: this process is ending, or OpenSSL's settings forbid it",
+                         GCCL_ERR_SYSTEM);
+  }
 
   // The names of the store's files, without "PREFIX.", drafts among them.
   std::set<std::string> names() const {
@@ -146,23 +159,19 @@ class FileServer final : public Files {
     arrived_.assign(store_.size, false);
     arrived_[0] = true;
     left_ = store_.size - 1;
-    mismatch_ = {};
     limit_ms_ = timeout_ms;
     Deadline deadline = Deadline::in_ms(timeout_ms);
-    Pause pause(20000);
-    Status s;
-    while (left_ > 0) {
+    for (Pause pause(20000); left_ > 0; pause.wait()) {
       const std::set<std::string> there = names();
+      Status s;
       if (round_ == 0) s = greet(there);
       if (s.ok()) s = collect(there, all, mine.size(), &deadline);
-      if (s.ok() && left_ == 0) s = mismatch_;
+      if (s.ok() && (left_ == 0 || deadline.passed())) s = doomed_;
       if (s.ok() && left_ > 0 && deadline.passed()) s = Status::error(missing(), GCCL_ERR_TIMEOUT);
-      if (!s.ok()) {
-        // The reason for failure is news to the others; failing to report it is not news to the caller.
-        (void)write_store_file(path(round_name("all")), error_answer(s));
-        return s;
-      }
-      if (left_ > 0) pause.wait();
+      if (s.ok()) continue;
+      // The reason for failure is news to the others; failing to report it is not news to the caller.
+      (void)write_store_file(path(round_name("all")), error_answer(s));
+      return s;
     }
     if (round_ > 0) remove_store_file(path(fmt::format("{}.{}.all", job_, round_ - 1)));  // all have read it
     const auto answer = BytesOut().raw(Answer{0, all->size()}.head()).raw(*all).take();
@@ -206,18 +215,15 @@ class FileServer final : public Files {
       bool found = false;
       if (Status s = read_store_file(path(name), std::size_t(1) << 30, &bytes, &found); !s.ok()) return s;
       if (!found) continue;
-      const std::span<const std::byte> frame = bytes;
-      Contribution c;
-      if (frame.size() < Contribution::kHeadBytes || !Contribution::parse(frame.first(Contribution::kHeadBytes), &c) ||
-          c.bytes != each || frame.size() != Contribution::kHeadBytes + each)
-        mismatch_ = Status::error(
-            fmt::format("rank {} contributed {} bytes while rank 0 contributes {} ({}): is it the same release?", r,
-                        c.bytes, each, path(name)),
-            GCCL_ERR_MISMATCH);  // reported when all have come, so that all get it
       arrived_[r] = true;
       --left_;
-      if (!mismatch_.ok()) continue;
-      const auto data = frame.subspan(Contribution::kHeadBytes);
+      Contribution c;
+      std::span<const std::byte> data;
+      if (Status s = check(r, bytes, each, &c, &data); !s.ok()) {
+        if (doomed_.ok()) doomed_ = s;
+        *deadline = deadline->earlier(Deadline::in_ms(kDoomedMs));
+        continue;
+      }
       std::copy(data.begin(), data.end(), all->begin() + std::ptrdiff_t(r * each));
       if (c.remaining_ms < deadline->left_ms()) {
         *deadline = Deadline::in_ms(c.remaining_ms);
@@ -225,6 +231,28 @@ class FileServer final : public Files {
       }
     }
     return {};
+  }
+
+  Status check(Rank r, std::span<const std::byte> frame, std::size_t each, Contribution* c,
+               std::span<const std::byte>* data) const {
+    BytesIn in(frame);
+    const bool sound = Contribution::parse(in.raw(Contribution::kHeadBytes), c);
+    Digest expected;
+    const auto mac = in.raw(expected.size());
+    if (sound && in.ok()) {
+      if (Status s = prove(r, &expected); !s.ok()) return s;
+      if (CRYPTO_memcmp(expected.data(), mac.data(), mac.size()) != 0)
+        return Status::error(fmt::format("rank {} has another secret than rank 0 (store file://{}): set the same "
+                                         "GCCL_SECRET or GCCL_SECRET_FILE for every rank",
+                                         r, store_.prefix),
+                             GCCL_ERR_AUTHENTICATION);
+    }
+    *data = in.rest();
+    if (sound && in.ok() && c->bytes == each && data->size() == each) return {};
+    return Status::error(
+        fmt::format("rank {} contributed {} bytes while rank 0 contributes {} ({}): is it the same release?", r,
+                    c->bytes, each, path(round_name(std::to_string(r)))),
+        GCCL_ERR_MISMATCH);
   }
 
   std::string missing() const {
@@ -241,11 +269,11 @@ class FileServer final : public Files {
   const Token id_ = new_token();
   std::vector<Token> tokens_;  // [r]: of the hello of rank r that the job file knows; zero for none
   bool published_ = false;
+  Status doomed_;                     // why the ranks cannot start
   std::map<Rank, Rank> other_sizes_;  // ranks whose hellos give another size
   // Of the current round.
   std::vector<bool> arrived_;
   Rank left_ = 0;
-  Status mismatch_;
   std::int64_t limit_ms_ = 0;
 };
 
@@ -269,7 +297,10 @@ class FileClient final : public Files {
       if (Status s = meet(deadline, timeout_ms); !s.ok()) return s;
     contribution_ = path(round_name(std::to_string(store_.rank)));
     const Contribution contribution{timeout_ms, deadline.left_ms(), mine.size()};
-    if (Status s = write_store_file(contribution_, BytesOut().raw(contribution.head()).raw(mine).take()); !s.ok())
+    Digest mac;
+    if (Status s = prove(store_.rank, &mac); !s.ok()) return s;
+    if (Status s = write_store_file(contribution_, BytesOut().raw(contribution.head()).raw(mac).raw(mine).take());
+        !s.ok())
       return s;
     const std::uint64_t data_bytes = std::uint64_t(mine.size()) * store_.size;
     std::vector<std::byte> bytes;

@@ -1,5 +1,6 @@
 // The file store: real ranks that meet through files, some of which are stopped or killed on the way.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <signal.h>
 
 #include "libgccl/bootstrap/store_url.hpp"
@@ -81,6 +82,29 @@ TEST_CASE("file store: a rank that is stopped when the others have met still lea
 TEST_CASE("file store: different lengths are a mismatch on every rank, the late ones too") {
   const Folder folder;
   check_different_lengths(files(folder.path / "store", 3));
+}
+
+TEST_CASE("file store: another secret on one rank is found on every rank, at once, whether all have come or not") {
+  for (const Rank other : {0, 1, 2})
+    for (const Rank absent : {3, 2})
+      for (const char* secret : {"wrong", ""}) {
+        if (other == absent) continue;
+        const Folder folder;
+        const auto begin = Clock::now();
+        const auto results = in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+          if (r == absent) return Status();
+          return open_and_meet(files(folder.path / "store", 3, r == other ? secret : "right"), r, 3);
+        });
+        CHECK(seconds_since(begin) < 10);  // of 20
+        for (Rank r = 0; r < 3; ++r) {
+          if (r == absent) continue;
+          CHECK(results[r].code() == GCCL_ERR_AUTHENTICATION);
+          const std::string named = fmt::format("rank {} has another secret than rank 0", other > 0 ? other : 1);
+          CHECK_MESSAGE((has(results[r].text(), named) || (other == 0 && has(results[r].text(), "rank 2 has another"))),
+                        results[r].text());
+          CHECK_MESSAGE(has(results[r].text(), "set the same GCCL_SECRET or GCCL_SECRET_FILE"), results[r].text());
+        }
+      }
 }
 
 TEST_CASE("file store: ranks that are missing are named") {

@@ -26,8 +26,8 @@ inline auto tcp(std::uint16_t port, Rank size, std::string secret = "s") {
     return open_tcp_store({{"127.0.0.1", port}, r, size, secret, 20000}, out);
   };
 }
-inline auto files(std::string prefix, Rank size) {
-  return [=](Rank r, std::unique_ptr<Exchange>* out) { return open_file_store({prefix, r, size}, out); };
+inline auto files(std::string prefix, Rank size, std::string secret = "s") {
+  return [=](Rank r, std::unique_ptr<Exchange>* out) { return open_file_store({prefix, r, size, secret}, out); };
 }
 
 // 4 of 8 ranks come; rank 2 has the shortest time limit of them.

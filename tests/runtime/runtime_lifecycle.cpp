@@ -187,6 +187,16 @@ void drive(const std::vector<int>& mine, int size) {
   RANK_SUCCESS(GCCL_Finalize());
 }
 
+TEST_CASE("another secret on one rank is found when ranks start, also where they need none to reach each other") {
+  check({.size = 3, .backends = "shm", .environment = {{"GCCL_SECRET", "theirs"}}}, [](int rank) {
+    if (rank == 2) setenv("GCCL_SECRET", "another", 1);
+    GCCL_Comm world = GCCL_COMM_NULL;
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_AUTHENTICATION, "init");
+    expect_text("rank 2 has another secret than rank 0", "init");
+    RANK_CHECK(world == GCCL_COMM_NULL);
+  });
+}
+
 TEST_CASE("ranks that no transport joins report which were tried, and what each would need") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [&](int rank) {
