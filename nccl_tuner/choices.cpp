@@ -121,11 +121,11 @@ void Choices::read_table(const std::string& file, const std::string& cluster, Ra
     }
   }
   if (foreign)
-    warnings->push_back(
-        fmt::format("GCCL_TUNING_FILE: {}: NCCL has no {}{} for {}: it chooses by itself there ({} such {})",
-                    table_.place(*foreign), foreign->algorithm->name,
-                    nccl_algorithm(*foreign->algorithm) ? fmt::format(" by {}", foreign->protocol) : "",
-                    name(foreign->algorithm->kind), unknown, unknown == 1 ? "entry" : "entries"));
+    warnings->push_back(fmt::format(
+        "GCCL_TUNING_FILE: {}: NCCL has no {}{} for {}: {} there ({} such {})", table_.place(*foreign),
+        foreign->algorithm->name, nccl_algorithm(*foreign->algorithm) ? fmt::format(" by {}", foreign->protocol) : "",
+        name(foreign->algorithm->kind), cluster.empty() ? "it chooses by itself" : "the planner chooses", unknown,
+        unknown == 1 ? "entry" : "entries"));
   entries_ = PreparedTable(table_, ranks, nodes);
   text_ += fmt::format("{}the table {}, {} entries", text_.empty() ? "" : "; ", file, table_.entries.size());
 }
@@ -169,10 +169,8 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
 }
 
 const Choice* Choices::find(std::size_t function, Count bytes) const {
-  if (const TuningTable::Entry* const e = entries_.find(kCollectives[function], bytes)) {
-    const auto& choice = of_entry_[std::size_t(e - table_.entries.data())];
-    return choice ? &*choice : nullptr;
-  }
+  if (const TuningTable::Entry* const e = entries_.find(kCollectives[function], bytes))
+    if (const auto& choice = of_entry_[std::size_t(e - table_.entries.data())]) return &*choice;
   const auto& planned = planned_[function];
   const auto after =
       std::upper_bound(planned.begin(), planned.end(), bytes, [](Count b, const Planned& p) { return b < p.from; });

@@ -2,6 +2,7 @@
 // a communicator or a call: what it cannot use is warned about once, through NCCL's log, and NCCL chooses by itself.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -38,7 +39,9 @@ void find_shipped_files() {
   const auto folder = std::filesystem::absolute(here.dli_fname).parent_path();
   ShippedFolders all;
   for (const std::filesystem::path& data : {folder / ".." / "share" / "gccl", folder / GCCL_DATA_FROM_LIB}) {
-    all.clusters.push_back((data / "topologies").lexically_normal());
+    const std::filesystem::path clusters = (data / "topologies").lexically_normal();
+    if (std::ranges::count(all.clusters, clusters) > 0) continue;
+    all.clusters.push_back(clusters);
     all.parameters.push_back((data / "cost-models").lexically_normal());
   }
   set_shipped_folders(all);

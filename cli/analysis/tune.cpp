@@ -53,7 +53,7 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
        sim::openmpi_json(document));
   file(a.mpich, "MPICH: selection",
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
-       sim::mpich_json(document));
+       sim::mpich_json(document, a.mpich_release == "4.0" ? sim::MpichRelease::v4_0 : sim::MpichRelease::v4_1));
   if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown));
   return all;
 }

@@ -202,6 +202,9 @@ void add_tune_options(Command& command, TuneArguments& a) {
   file("--export-openmpi", a.openmpi, "Write a rules file for Open MPI (coll_tuned_dynamic_rules_filename)");
   file("--export-openmpi-json", a.openmpi_json, "Write the same as JSON, which Open MPI 6 reads");
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");
+  command.add_option("--mpich", a.mpich_release, "Which MPICH --export-mpich is for: 4.1 (and later) or 4.0")
+      ->check(OneOf{"4.1", "4.0"})
+      ->capture_default_str();
   file("--resume", a.resume, "Keep what is found in this file, and take from it what an interrupted sweep left there");
   command.add_option("--jobs", a.jobs, "Searches at once (default: one per core)")->check(Range{1, 1024});
   command.add_flag("--quiet", a.quiet, "No progress");

@@ -13,6 +13,7 @@ struct TuneArguments : ClusterArgument {
               dtype = "bf16";
   std::string check_table;
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
+  std::string mpich_release = "4.1";
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2, confirmed = 3;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());

@@ -210,8 +210,11 @@ Tree guarded(std::string_view algorithm) {
 
 }  // namespace
 
-std::string mpich_json(const Json& document) {
+std::string mpich_json(const Json& document, MpichRelease release) {
   Tree tree = defaults();
+  if (release != MpichRelease::v4_0)  // pull request 5857 gave the algorithm another name, and a parameter
+    tree["collective=barrier"]["comm_type=intra"] = {
+        {"algorithm=MPIR_Barrier_intra_k_dissemination", Tree{{"k=2", Tree::object()}}}};
   std::map<Collective, std::vector<TunedCalls>> by_kind;
   for (TunedCalls& t : tuned_calls(document, Library::mpich)) by_kind[t.kind].push_back(std::move(t));
   for (const auto& [kind, list] : by_kind) {

@@ -5,6 +5,7 @@
 // has, by simulation as well, and exported_otherwise() says what that costs.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -25,7 +26,9 @@ std::string openmpi_rules(const nlohmann::json& document);
 std::string openmpi_json(const nlohmann::json& document);
 // MPICH's selection tree, complete, since MPICH has no other once it is given one: calls that were not simulated get
 // what MPICH 4.0 does by default (src/mpi/coll/src/coll_impl.c and maint/tuning/coll/mpir/generic.json).
-std::string mpich_json(const nlohmann::json& document);
+// From 4.1 on an algorithm of its defaults has another name; MPICH ends a program whose tree has one that it lacks.
+enum class MpichRelease : std::uint8_t { v4_0, v4_1 };
+std::string mpich_json(const nlohmann::json& document, MpichRelease release);
 
 // A list of {"at", "best", "best_us", "exported" or null, "exported_us"}: the cells whose fastest algorithm the library
 // does not have.

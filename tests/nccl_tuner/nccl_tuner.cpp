@@ -211,6 +211,26 @@ TEST_CASE("every version answers from a table: what it names costs nothing, the 
   CHECK(!remarks.empty());
 }
 
+TEST_CASE("where a table names what NCCL lacks, the planner of a cluster beside it answers") {
+  const Folder folder;
+  std::string foreign = table(R"({"collective": "allreduce", "algorithm": "swing", "to_bytes": 65536})");
+  foreign.replace(foreign.find(R"("c")"), 3, R"("dgx-h100-superpod-2048")");
+  const std::string file = folder.write("t.json", foreign).string(),
+                    cluster = (kRoot / "topologies/dgx-h100-superpod-2048.json").string();
+  sources("", cluster);
+  const Comm planned(6, 16, 2);
+  sources(file, cluster);
+  const Comm both(6, 16, 2);
+  sources(file, "");
+  const Comm alone(6, 16, 2);
+  for (const std::size_t bytes : {8u, 4096u, 1u << 20}) {
+    CAPTURE(bytes);
+    CHECK(!ask(planned, kAllReduce, bytes).forced.empty());
+    CHECK(ask(both, kAllReduce, bytes).forced == ask(planned, kAllReduce, bytes).forced);
+    CHECK(ask(alone, kAllReduce, bytes).forced.empty());
+  }
+}
+
 TEST_CASE("what NCCL rules out is left alone, and so are tables of other shapes") {
   const Folder folder;
   sources(folder.write("t.json", table(kEntries)).string(), "");

@@ -29,13 +29,14 @@ struct Exported {
   std::string file(const char* name) const { return (folder.path / name).string(); }
 
   Exported(const std::string& cluster, const std::string& ranks, const std::string& bytes, const std::string& kinds,
-           const std::vector<std::string>& exports) {
+           const std::vector<std::string>& exports, const std::vector<std::string>& more = {}) {
     std::vector<std::string> all{"tune",          cluster, "--quiet", "--ranks", ranks,    "--bytes",         bytes,
                                  "--collectives", kinds,   "--steps", "2e4",     "--json", file("sweep.json")};
     for (std::size_t i = 0; i < exports.size(); i += 2) {
       all.push_back(exports[i]);
       all.push_back(file(exports[i + 1].c_str()));
     }
+    all.insert(all.end(), more.begin(), more.end());
     const Ended e = run_gccl(all);
     CAPTURE(e.err);
     REQUIRE(e.code == 0);
@@ -242,12 +243,25 @@ TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they 
   }
 }
 
+TEST_CASE("from MPICH 4.1 on the selection tree has another name for one algorithm") {
+  const Exported x("ethernet-cpu", "4", "64..1KiB", "allreduce", {"--export-mpich", "old.json"}, {"--mpich", "4.0"}),
+      y("ethernet-cpu", "4", "64..1KiB", "allreduce", {"--export-mpich", "new.json"});
+  Ordered before = Ordered::parse(read_text(x.file("old.json"))), now = Ordered::parse(read_text(y.file("new.json")));
+  CHECK(before["collective=barrier"]["comm_type=intra"].dump() ==
+        R"({"algorithm=MPIR_Barrier_intra_dissemination":{}})");
+  CHECK(now["collective=barrier"]["comm_type=intra"].dump() ==
+        R"({"algorithm=MPIR_Barrier_intra_k_dissemination":{"k=2":{}}})");
+  now["collective=barrier"] = before["collective=barrier"];
+  CHECK(now == before);
+}
+
 TEST_CASE("MPICH loads the selection tree, and each call takes the way that it says") {
   if (!installed("mpirun.mpich") || !installed("mpicc.mpich")) {
     MESSAGE("no MPICH: not tried");
     return;
   }
-  const Exported x("ethernet-cpu", "4", "64..1MiB", kMpiCollectives, {"--export-mpich", "tree.json"});
+  const Exported x("ethernet-cpu", "4", "64..1MiB", kMpiCollectives, {"--export-mpich", "tree.json"},
+                   {"--mpich", "4.0"});
   REQUIRE(shell("mpicc.mpich " + kSources + "/mpi_calls.c -o " + x.file("calls") + " >/dev/null 2>&1") == 0);
   const auto run = [&](const std::string& tree, const std::string& calls) {
     return shell("MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=" + tree +
