@@ -18,7 +18,7 @@ bool arithmetic(Operation operation, const Predefined& p, Combination* out) {
     case Operation::min: out->op = GCCL_MIN; break;
     default: return false;
   }
-  if (p.parts == 0 || (p.parts == 2 && operation != Operation::sum)) return false;
+  if (p.parts == 0 || !p.shape.dense || (p.parts == 2 && operation != Operation::sum)) return false;
   out->dtype = p.dtype;
   out->parts = p.parts;
   return true;
@@ -76,20 +76,17 @@ void Combiner::combine_packed(const std::byte* in, std::byte* inout, std::size_t
 Reason combination(MPI_Op op, MPI_Datatype type, Combination* out) {
   const Predefined* const p = predefined(type);
   Operation operation;
-  if (predefined(op, &operation)) {
-    if (!p || !p->defines(operation)) return Reason::operation;
-    out->shape = p->shape;
-    if (arithmetic(operation, *p, out)) return Reason::none;
-    // A pair's gap belongs to the caller's array like any other byte: it may travel along.
-    out->way = Combination::Way::in_memory;
-    out->element_bytes = std::size_t(p->shape.extent);
-    return Reason::none;
-  }
-  if (op == MPI_REPLACE || op == MPI_NO_OP) return Reason::operation;
-  int commutes = 0;
-  PMPI_Op_commutative(op, &commutes);
+  int commutes = 1;
   out->shape = p ? p->shape : shape_of(type);
   out->element_bytes = out->shape.size;
+  if (predefined(op, &operation)) {
+    if (!p || !p->defines(operation)) return Reason::operation;
+    if (arithmetic(operation, *p, out)) return Reason::none;
+  } else {
+    if (op == MPI_REPLACE || op == MPI_NO_OP) return Reason::operation;
+    PMPI_Op_commutative(op, &commutes);
+  }
+  // A pair's gap is the program's, like that of a derived type: the operation neither reads nor writes it.
   out->way = !commutes          ? Combination::Way::in_order
              : out->shape.dense ? Combination::Way::in_memory
                                 : Combination::Way::packed;

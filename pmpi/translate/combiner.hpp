@@ -13,7 +13,7 @@ namespace gccl::pmpi {
 // program runs on.
 class Combiner {
  public:
-  // Elements in memory, `element_bytes` from one to the next, or packed where the type is not dense.
+  // Elements side by side in memory, or packed where the type is not dense.
   Combiner(MPI_Op op, MPI_Datatype type, const Shape& shape, bool packed);
   ~Combiner();
   Combiner(const Combiner&) = delete;
@@ -39,8 +39,8 @@ class Combiner {
 struct Combination {
   enum class Way : std::uint8_t {
     arithmetic,  // by GCCL itself
-    in_memory,   // by a Combiner, on elements as they lie in memory
-    packed,      // by a Combiner, on packed elements
+    in_memory,   // by a Combiner, on elements as they lie in memory: dense ones
+    packed,      // by a Combiner, on packed elements: those with gaps, which nobody else may touch
     in_order     // does not commute: all inputs are gathered, and combined in the order of the ranks
   };
   Way way = Way::arithmetic;

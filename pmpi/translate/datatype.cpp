@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "libgccl/base/splitmix.hpp"
@@ -147,8 +148,20 @@ Shape measure(MPI_Datatype type) {
   PMPI_Type_get_extent(type, &lb, &s.extent);
   PMPI_Type_get_true_extent(type, &s.true_lb, &s.true_extent);
   s.size = size > 0 ? std::size_t(size) : 0;
-  s.dense = s.extent == MPI_Aint(s.size) && s.true_extent == s.extent && in_order(type);
+  s.one_piece = s.true_extent == MPI_Aint(s.size) && in_order(type);
+  s.dense = s.one_piece && s.extent == s.true_extent;
   return s;
+}
+
+// `count` pieces of `bytes` bytes, the strides from one to the next. MPI_Pack takes longer: with it, an all-reduce of
+// 1000 pairs of a double and an int took 20 us, without 7.
+void copy_pieces(const std::byte* from, MPI_Aint from_stride, std::byte* to, MPI_Aint to_stride, std::size_t bytes,
+                 std::size_t count) {
+  const auto copy = [=](auto length) {
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(to + MPI_Aint(i) * to_stride, from + MPI_Aint(i) * from_stride, length);
+  };
+  bytes == 12 ? copy(std::integral_constant<std::size_t, 12>()) : copy(bytes);
 }
 
 // Whether MPI_Pack cannot do it: it counts bytes in an int, and MPICH's refuses MPI_BOTTOM. A message to ourselves can.
@@ -236,6 +249,10 @@ int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& s,
     std::memcpy(to, displaced(from, 1, s.true_lb), count * s.size);
     return MPI_SUCCESS;
   }
+  if (s.one_piece) {
+    copy_pieces(displaced(from, 1, s.true_lb), s.extent, to, MPI_Aint(s.size), s.size, count);
+    return MPI_SUCCESS;
+  }
   const std::size_t at_once = s.size > INT_MAX ? 1 : std::min<std::size_t>(INT_MAX / s.size, count);
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t n = std::min(at_once, count - done);
@@ -257,6 +274,10 @@ int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type
   if (s.size == 0 || count == 0) return MPI_SUCCESS;
   if (s.dense) {
     std::memcpy(displaced(to, 1, s.true_lb), from, count * s.size);
+    return MPI_SUCCESS;
+  }
+  if (s.one_piece) {
+    copy_pieces(from, MPI_Aint(s.size), displaced(to, 1, s.true_lb), s.extent, s.size, count);
     return MPI_SUCCESS;
   }
   const std::size_t at_once = s.size > INT_MAX ? 1 : std::min<std::size_t>(INT_MAX / s.size, count);

@@ -18,6 +18,8 @@ struct Shape {
   // Elements side by side in memory are their data, in the order of the type map. Where this is false, packing still
   // gives the right bytes.
   bool dense = false;
+  // The data of each element are that, but elements may lie apart.
+  bool one_piece = false;
 };
 
 // The operations that MPI defines, in the order of kOperations.

@@ -32,12 +32,7 @@ struct Reduction {
   bool in_place() const { return sendbuf == MPI_IN_PLACE; }
   const void* source() const { return in_place() ? recvbuf : sendbuf; }
 
-  // Elements lie in memory as they do for GCCL, apart from where they begin.
-  Shape shape() const {
-    Shape s = how.shape;
-    if (how.way == Way::arithmetic || how.way == Way::in_memory) s.dense = true;
-    return s;
-  }
+  const Shape& shape() const { return how.shape; }
   // Sets the call's type and operation; in GCCL's elements, `count` of MPI's are the result.
   std::size_t elements(std::size_t count) {
     if (how.way != Way::arithmetic) return count;
@@ -54,10 +49,8 @@ struct Reduction {
   const void* longer_input(std::size_t count) { return call->input(source(), count, type, shape(), &code); }
   void* shorter_output(std::size_t count) {
     if (!in_place() || !shape().dense) return output(count);
-    Shape s = shape();
-    if (how.way == Way::in_memory) s.size = how.element_bytes;
-    std::byte* const result = call->scratch(count * s.size);
-    call->unpack_later(result, recvbuf, count, type, s);
+    std::byte* const result = call->scratch(count * shape().size);
+    call->unpack_later(result, recvbuf, count, type, shape());
     return result;
   }
   Reason verdict() const { return code == MPI_SUCCESS ? Reason::none : Reason::wrong_argument; }

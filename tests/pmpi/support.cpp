@@ -103,6 +103,15 @@ void Memory::copy_from(const Memory& other, std::size_t bytes) {
   std::copy_n(other.bytes_.data() + origin_, bytes, bytes_.data() + origin_);
 }
 
+void Memory::unpack_from(Memory& other, int count, MPI_Datatype type) {
+  if (count == 0) return;
+  int bytes = 0, packed = 0, unpacked = 0;
+  MPI_Pack_size(count, type, MPI_COMM_SELF, &bytes);
+  std::vector<char> data(static_cast<std::size_t>(bytes));
+  MPI_Pack(other.at(), count, type, data.data(), bytes, &packed, MPI_COMM_SELF);
+  MPI_Unpack(data.data(), packed, &unpacked, at(), count, type, MPI_COMM_SELF);
+}
+
 Memory::Memory(MPI_Datatype type, std::int64_t count, Random& random) {
   MPI_Aint lb, extent, true_lb, true_extent;
   MPI_Type_get_extent(type, &lb, &extent);

@@ -54,6 +54,8 @@ class Memory {
   void* at() { return bytes_.data() + origin_; }
   // The first `bytes` bytes at at() become those of `other`, of the same type and count.
   void copy_from(const Memory& other, std::size_t bytes);
+  // The data of `count` elements become those of `other`, of the same type; the type's gaps stay.
+  void unpack_from(Memory& other, int count, MPI_Datatype type);
   bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
 
  private:
