@@ -38,6 +38,7 @@ State& state() {
 }
 
 void loop() {
+  const InOwnCode here;  // GCCL's transport may be MPI
   State& s = state();
   std::unique_lock lock(s.mutex);
   for (int idle = 0; !s.stopping;) {

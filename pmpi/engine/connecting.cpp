@@ -93,6 +93,7 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   PMPI_Ibcast(secret, sizeof secret, MPI_BYTE, 0, comm, &request);
   finish(request);
 
+  const InOwnCode here;
   Rounds rounds(comm, size);
   GCCL_Config config = GCCL_CONFIG_INIT;
   config.rank = rank;

@@ -31,10 +31,23 @@ std::atomic<int> in_flight{0};           // non-blocking calls
 std::atomic<std::int64_t> all_calls{0};  // of the process that were handed to GCCL
 thread_local bool inside = false;        // this thread holds the lock: an MPI function has come back to us
 
-class Inside {
+// Holds the lock. GCCL may call MPI, where its transport is MPI, and MPI calls progress(): not for this thread then.
+class Locked {
  public:
-  Inside() { inside = true; }
-  ~Inside() { inside = false; }
+  Locked() : lock_(mutex) { inside = true; }
+  explicit Locked(std::try_to_lock_t try_it) : lock_(mutex, try_it) { inside = lock_.owns_lock(); }
+  ~Locked() { unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  explicit operator bool() const { return lock_.owns_lock(); }
+  void unlock() {
+    if (!lock_) return;
+    inside = false;
+    lock_.unlock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
 };
 
 void say(const Member& me, const char* function, const std::string& text) {
@@ -188,9 +201,8 @@ bool anything_in_flight() { return in_flight.load(std::memory_order_relaxed) > 0
 void progress() {
   if (!anything_in_flight() || inside) return;
   background::main_was_here();
-  std::unique_lock lock(mutex, std::try_to_lock);
+  Locked lock(std::try_to_lock);
   if (!lock) return;
-  const Inside here;
   for (std::size_t i = 0; i < started.size();) {
     PendingRequest* const pending = started[i];
     if (poll(pending)) {
@@ -215,7 +227,7 @@ bool connect(Communicator& k) {
     return k.stage == Stage::ready;
   }
   {
-    std::lock_guard lock(mutex);
+    const Locked lock;
     let_go();  // a program that makes and frees communicators in turn never keeps many
   }
   const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
@@ -227,13 +239,14 @@ bool connect(Communicator& k) {
   k.gccl = made.comm;
   k.apart = same_ranks(k.mpi);
   look_for_oversubscription(k);
-  std::lock_guard lock(mutex);
+  const Locked lock;
   connected.push_back(&k);
   k.stage = Stage::ready;
   return true;
 }
 
 int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
+  const InOwnCode here;
   const background::KeepOff keep_off(call.combines_outside());
   ++k.calls;
   k.last_call = ++all_calls;
@@ -270,8 +283,7 @@ int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request*
     return code;
   *request = pending->request;
   PendingRequest* const begun = pending.release();
-  std::lock_guard lock(mutex);
-  const Inside here;
+  const Locked lock;
   in_flight.fetch_add(1);
   ++k.in_flight;
   ++k.calls;
@@ -285,7 +297,7 @@ void settle(Communicator& k) {
   Wait wait(false);
   for (;;) {
     {
-      std::lock_guard lock(mutex);
+      const Locked lock;
       if (k.in_flight == 0) return;
     }
     progress();
@@ -295,7 +307,7 @@ void settle(Communicator& k) {
 
 void retire(Communicator& k) {
   if (k.apart != MPI_COMM_NULL) PMPI_Comm_free(&k.apart);
-  std::lock_guard lock(mutex);
+  const Locked lock;
   if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
     std::erase(connected, &k);
     if (k.in_flight == 0) leave(k);
@@ -308,7 +320,7 @@ void retire(Communicator& k) {
 void retire_latest() {
   Communicator* latest = nullptr;
   {
-    std::lock_guard lock(mutex);
+    const Locked lock;
     if (const auto k = std::ranges::max_element(connected, {}, &Communicator::last_call); k != connected.end())
       latest = *k;
   }
@@ -316,14 +328,14 @@ void retire_latest() {
 }
 
 void move_on_latest() {
-  std::lock_guard lock(mutex);
+  const Locked lock;
   if (!leaving.empty() && has_left(leaving.back())) leaving.pop_back();
 }
 
 void retire_all() {
   std::vector<Communicator*> all;
   {
-    std::lock_guard lock(mutex);
+    const Locked lock;
     all = connected;
   }
   for (Communicator* k : all) retire(*k);
@@ -335,7 +347,7 @@ void settle_all(double seconds) {
   for (bool over = false; !over && std::chrono::steady_clock::now() < until;) {
     progress();
     {
-      std::lock_guard lock(mutex);
+      const Locked lock;
       over = let_go() && !anything_in_flight();
     }
     wait.pause();
@@ -354,7 +366,7 @@ void released(Communicator* k) {
 }
 
 void free_type_when_idle(MPI_Datatype* type) {
-  std::lock_guard lock(mutex);
+  const Locked lock;
   idle_types.push_back(*type);
   *type = MPI_DATATYPE_NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "libgccl/base/backoff.hpp"
 #include "pmpi/engine/communicator.hpp"
+#include "pmpi/engine/mpi_waits.hpp"
 
 namespace gccl::pmpi {
 
@@ -35,7 +36,8 @@ int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request*
 
 // True while any non-blocking call is in flight in this process.
 bool anything_in_flight();
-// Moves on what can move without waiting, and completes requests. From threads that may call MPI.
+// Moves on what can move without waiting, and completes requests. From threads that may call MPI, also from within an
+// MPI function that waits (mpi_waits.hpp).
 void progress();
 // Waits until nothing is in flight on `k`.
 void settle(Communicator& k);
@@ -86,6 +88,7 @@ class IdleWait {
 // Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over.
 template <class Test, class How = Wait>
 int wait_for(Test&& test, How wait = How(true)) {
+  const InOwnCode here;
   for (;;) {
     int flag = 0;
     progress();

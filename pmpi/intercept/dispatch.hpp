@@ -19,12 +19,19 @@ int within_memory(MPI_Comm comm, Body&& body) {
   }
 }
 
+// Packing may need a message to ourselves, which no other call's may meet.
+template <class Prepare>
+Reason prepared(const Prepare& prepare, Member me, Call* call) {
+  const InOwnCode here;
+  return prepare(me, call);
+}
+
 template <class Prepare, class ByMpi>
 int dispatch_blocking(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
   Reason why;
   if (Communicator* const k = find(comm, &why)) {
     Call call;
-    why = prepare(k->me, &call);
+    why = prepared(prepare, k->me, &call);
     if (why == Reason::none) {
       bool to_mpi = !connect(*k);
       if (!to_mpi) {
@@ -53,7 +60,7 @@ int begin_nonblocking(Function function, MPI_Comm comm, MPI_Request* request, co
       auto pending = std::make_unique<PendingRequest>();
       pending->function = function;
       pending->call.nonblocking = true;
-      why = prepare(k->me, &pending->call);
+      why = prepared(prepare, k->me, &pending->call);
       if (why == Reason::none) {
         count(function, Reason::none);
         return begin(*k, std::move(pending), request);

@@ -44,6 +44,7 @@ void end_once() {
     retire_all();
     settle_all(kSettleSeconds);
     stop_finding();
+    leave_mpi_waits();
     background::stop();
     GCCL_Finalize();
     int rank = 0;
@@ -93,6 +94,7 @@ void start() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
   PMPI_Comm_free_keyval(&keyval);
+  enter_mpi_waits();
   Reason why;
   if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
 }

@@ -146,6 +146,46 @@ TEST_CASE("a non-blocking collective completes while rank 0 is inside another bl
   MPI_Op_free(&own);
 }
 
+#ifdef OPEN_MPI
+TEST_CASE("a profiling tool in front of the drop-in, or a part in Fortran, waits by MPI's own functions") {
+  const World w;
+  auto comms = make_comms();
+  std::vector<int> in(300000, w.rank), out(in.size());
+  for (const Comm& c : comms) {
+    if (c.comm == MPI_COMM_NULL) continue;
+    const auto start = [&](MPI_Request* request) {
+      out.assign(out.size(), -1);
+      CHECK(MPI_Iallreduce(in.data(), out.data(), int(in.size()), MPI_INT, MPI_MAX, c.comm, request) == MPI_SUCCESS);
+    };
+    int highest = 0;
+    PMPI_Allreduce(&w.rank, &highest, 1, MPI_INT, MPI_MAX, c.comm);
+    MPI_Request requests[2];
+    int flag = 0, index = -1;
+    // Where these tests never come true, the others would never end.
+    start(&requests[0]);
+    const double until = MPI_Wtime() + 60;
+    while (!flag && MPI_Wtime() < until) PMPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    CHECK(flag);
+    if (!flag) {
+      MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+      continue;
+    }
+    CHECK(out.back() == highest);
+    start(&requests[0]);
+    PMPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    CHECK(out.back() == highest);
+    start(&requests[0]);
+    MPI_Ibarrier(c.comm, &requests[1]);
+    PMPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(out.back() == highest);
+    start(&requests[0]);
+    PMPI_Waitany(1, requests, &index, MPI_STATUS_IGNORE);
+    CHECK(out.back() == highest);
+  }
+  free_comms(comms);
+}
+#endif
+
 TEST_CASE("only the program's threads run the program's operations and MPI's") {
   const World w;
   MPI_Comm comm, late;
