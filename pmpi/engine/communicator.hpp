@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "pmpi/engine/descriptors.hpp"
 #include "pmpi/translate/prepare.hpp"
 
 namespace gccl::pmpi {
@@ -17,6 +18,7 @@ struct Communicator {
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
+  PromisedDescriptors descriptors;  // of gccl
   // A communicator of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
   MPI_Comm apart = MPI_COMM_NULL;
   std::int64_t calls = 0;                  // handed to GCCL so far

@@ -105,13 +105,17 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   if (!user_has_secret()) config.secret = secret;
   config.progress_thread = 0;
   GCCL_Comm made = GCCL_COMM_NULL;
-  if (!background::start()) {
+  const DescriptorCount descriptors(size);
+  if (!descriptors.enough(&connected.error)) {
+    // Connecting may work, and a call that opens a connection may not.
+  } else if (!background::start()) {
     connected.error = "no thread for progress while the program computes: the system refuses another one";
   } else if (const GCCL_Result result = GCCL_Init(&made, &config); result != GCCL_SUCCESS && !rounds.another_failed()) {
     connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
   }
   if (rounds.part(made != GCCL_COMM_NULL)) {
     connected.comm = made;
+    connected.descriptors = descriptors.promised();
   } else if (made != GCCL_COMM_NULL) {
     GCCL_Comm_release(&made);  // nobody else will come to free it
   }

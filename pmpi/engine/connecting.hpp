@@ -6,13 +6,16 @@
 #include <string>
 
 #include "gccl/gccl.h"
+#include "pmpi/engine/descriptors.hpp"
 
 namespace gccl::pmpi {
 
-// GCCL_COMM_NULL on all ranks when it failed on any. `error` says why it did here; empty on the other ranks.
+// GCCL_COMM_NULL on all ranks when it failed on any. `error` says why it did here; empty on the other ranks, and where
+// that was said before.
 struct Connected {
   GCCL_Comm comm = GCCL_COMM_NULL;
   std::string error;
+  PromisedDescriptors descriptors;
 };
 
 // Collective over `comm`, of 2 ranks or more, in its place among the collective calls on it: part of a blocking one.

@@ -20,6 +20,7 @@ struct Leaving {
   GCCL_Request barrier;
   Member me;
   bool differs_said;
+  PromisedDescriptors descriptors;
 };
 
 std::mutex mutex;  // of all that follows, and of what communicator.hpp says
@@ -114,11 +115,11 @@ void let_go_of(Leaving& l, GCCL_Result why) {
   GCCL_Comm_release(&l.comm);
 }
 
-void leave(const Communicator& k) {
-  Leaving l{k.gccl, GCCL_REQUEST_NULL, k.me, k.differs_said};
+void leave(Communicator& k) {
+  Leaving l{k.gccl, GCCL_REQUEST_NULL, k.me, k.differs_said, std::move(k.descriptors)};
   GCCL_Comm_set_timeout(l.comm, GCCL_TIMEOUT_NONE);  // the others may compute before they come here
   if (const GCCL_Result r = GCCL_Ibarrier(l.comm, &l.barrier); r == GCCL_SUCCESS) {
-    leaving.push_back(l);
+    leaving.push_back(std::move(l));
   } else {
     let_go_of(l, r);
   }
@@ -230,13 +231,14 @@ bool connect(Communicator& k) {
     const Locked lock;
     let_go();  // a program that makes and frees communicators in turn never keeps many
   }
-  const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
+  Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
   if (!made.error.empty()) say(k.me, "connecting", made.error + "; MPI will answer the calls");
   if (made.comm == GCCL_COMM_NULL) {
     k.stage = Stage::failed;
     return false;
   }
   k.gccl = made.comm;
+  k.descriptors = std::move(made.descriptors);
   k.apart = same_ranks(k.mpi);
   look_for_oversubscription(k);
   const Locked lock;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 // Starts two more processes, which come here too. Collectives among those of both beginnings are MPI's, the others
 // GCCL's.
@@ -48,10 +49,30 @@ int two_roots(int odd, bool frees) {
   return 0;
 }
 
+// On each of many communicators that live at the same time, what travels along every pair of ranks.
+int many_communicators() {
+  int rank = 0, size = 1, wrong = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < 60; ++i) {
+    MPI_Comm comm;
+    std::vector<int> in(std::size_t(size), rank), out(in.size());
+    int sum = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Alltoall(in.data(), 1, MPI_INT, out.data(), 1, MPI_INT, comm);
+    wrong += sum != size * (size - 1) / 2;
+    for (int r = 0; r < size; ++r) wrong += out[std::size_t(r)] != r;
+  }
+  MPI_Finalize();
+  return wrong ? 1 : 0;
+}
+
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
   if (how == "spawn") return spawn(argv);
+  if (how == "many communicators") return many_communicators();
   if (how.starts_with("two roots, "))
     return two_roots(how.find("one rank sends") != how.npos ? 1 : 2, how.ends_with("frees"));
   int in = 1, sum = 0;
