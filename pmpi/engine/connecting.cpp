@@ -24,6 +24,15 @@ void make_secret(char (&secret)[65]) {
 
 bool user_has_secret() { return std::getenv("GCCL_SECRET") || std::getenv("GCCL_SECRET_FILE"); }
 
+// The backend mpi calls MPI wherever GCCL makes progress, and below MPI_THREAD_MULTIPLE only one thread may. Then the
+// program's calls of MPI alone make progress.
+bool second_thread_may_progress() {
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  const char* const names = std::getenv("GCCL_BACKENDS");
+  return level == MPI_THREAD_MULTIPLE || !names || ("," + std::string(names) + ",").find(",mpi,") == std::string::npos;
+}
+
 bool all_of_one_world(MPI_Comm comm, int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size)), places(ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -108,7 +117,7 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   const DescriptorCount descriptors(size);
   if (!descriptors.enough(&connected.error)) {
     // Connecting may work, and a call that opens a connection may not.
-  } else if (!background::start()) {
+  } else if (second_thread_may_progress() && !background::start()) {
     connected.error = "no thread for progress while the program computes: the system refuses another one";
   } else if (const GCCL_Result result = GCCL_Init(&made, &config); result != GCCL_SUCCESS && !rounds.another_failed()) {
     connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();

@@ -88,6 +88,19 @@ int main(int argc, char** argv) {
   if (how == "exit while a call is in flight") std::exit(3);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (how == "exit") std::exit(3);
+  if (how == "computes meanwhile") {
+    std::vector<int> one(1 << 20, 1), all(one.size());
+    for (int i = 0; i < 3; ++i) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Iallreduce(one.data(), all.data(), int(one.size()), MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+      usleep(20000);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Finalize();
+    return all.front() == size && all.back() == size ? 0 : 5;
+  }
   if (how == "return") return 3;
   if (how == "fork") {
     int status = -1;

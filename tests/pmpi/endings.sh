@@ -18,6 +18,8 @@ expect 3 return
 expect 3 "exit while a call is in flight"
 expect 0 fork
 expect 0 spawn
+expect 0 "computes meanwhile"
+GCCL_BACKENDS=mpi expect 0 "computes meanwhile"
 expect 0 "a scan that the other ranks do not call"  # as plain Open MPI ends it
 # Descriptors are short, and one rank has fewer than the other: the rank that finds it says so once, and MPI answers on
 # what communicators there are beyond that.
