@@ -16,6 +16,11 @@ if(TARGET gccl_pmpi)
     set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
+  add_test(NAME pmpi_over_mpi
+           COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} 2
+                   -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> -x GCCL_BACKENDS=mpi $<TARGET_FILE:test_pmpi>)
+  set_tests_properties(pmpi_over_mpi PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
+
   add_executable(test_pmpi_threads pmpi/threads.cpp pmpi/support.cpp)
   target_include_directories(test_pmpi_threads PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi_threads PRIVATE MPI::MPI_CXX Threads::Threads ${CMAKE_DL_LIBS})
