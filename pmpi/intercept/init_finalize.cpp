@@ -86,7 +86,37 @@ void require_one_mpi() {
   std::_Exit(2);
 }
 
-void start() {
+// A launcher of another MPI starts the processes, and each becomes a job of its own: the program would end well, with
+// results for one rank. `started`: how many such a launcher has started, before MPI's beginning, as that sets variables
+// like a launcher's. 0: it is MPI's own, or none.
+#ifdef OPEN_MPI
+constexpr const char *kOwnLauncher[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}, *kOtherLauncher = "PMI_SIZE";
+#else
+constexpr const char *kOwnLauncher[] = {"PMI_RANK", "PMIX_RANK"}, *kOtherLauncher = "OMPI_COMM_WORLD_SIZE";
+#endif
+
+int started_by_another() {
+  for (const char* const variable : kOwnLauncher)
+    if (std::getenv(variable)) return 0;
+  const char* const size = std::getenv(kOtherLauncher);
+  return size ? std::atoi(size) : 0;
+}
+
+void require_own_launcher(int started) {
+  int size = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > 1 || started < 2) return;
+  std::fprintf(
+      stderr,
+      "gccl_pmpi: this process was started as one of %d (%s), and is alone in its MPI_COMM_WORLD: the launcher "
+      "is another MPI's than the program's. Start it with the mpirun of the program's MPI\n",
+      started, kOtherLauncher);
+  PMPI_Finalize();
+  std::_Exit(2);
+}
+
+void start(int started) {
+  require_own_launcher(started);
   learn_predefined_types();
   PMPI_Comm_dup(MPI_COMM_WORLD, &own_world);
   PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
@@ -113,15 +143,17 @@ extern "C" {
 
 int MPI_Init(int* argc, char*** argv) {
   require_one_mpi();
+  const int started = started_by_another();
   const int code = PMPI_Init(argc, argv);
-  if (code == MPI_SUCCESS) start();
+  if (code == MPI_SUCCESS) start(started);
   return code;
 }
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   require_one_mpi();
+  const int started = started_by_another();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
-  if (code == MPI_SUCCESS) start();
+  if (code == MPI_SUCCESS) start(started);
   return code;
 }
 

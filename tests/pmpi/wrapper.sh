@@ -48,6 +48,11 @@ expect 2 "uses libmpich.so.12" "$gccl" pmpi "$other"
 expect 2 "in one process: it uses another MPI library" "$gccl" pmpi sh -c "$other; exit \$?"
 mkdir "$folder/bin" && cp "$gccl" "$folder/bin/gccl"
 expect 2 "no libgccl_pmpi.so in" "$folder/bin/gccl" pmpi "$program"
+# Started by another MPI's launcher, each process is a job of its own. Not so where that launcher started one only.
+alone=(env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK)
+expect 2 "started as one of 2 (PMI_SIZE), and is alone" "${alone[@]}" PMI_SIZE=2 PMI_RANK=1 "$gccl" pmpi "$program" fork
+expect 0 "collective calls answered by GCCL" "${alone[@]}" PMI_SIZE=1 PMI_RANK=0 "$gccl" pmpi --stats "$program" fork
+expect 0 "collective calls answered by GCCL" env PMI_SIZE=2 "${job[@]}" "$gccl" pmpi --stats "$program" fork
 # On a rank of a job: the job fails.
 expect 2 "does not load it" "${job[@]}" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program" fork
 
