@@ -157,7 +157,8 @@ std::set<std::string> mpis(const std::string& list) {
 void require_in_force(const std::string& program, const std::string& drop_in, const std::string& preload) {
   const std::string file = started_for(program);
   struct stat what {};
-  if (::stat(file.c_str(), &what) == 0 && (what.st_mode & (S_ISUID | S_ISGID)))
+  if (::stat(file.c_str(), &what) == 0 && (((what.st_mode & S_ISUID) && what.st_uid != ::getuid()) ||
+                                           ((what.st_mode & S_ISGID) && what.st_gid != ::getgid())))
     refuse(fmt::format("{} changes its user or group: the system loads nothing else into it", file));
   const std::string loader = loader_of(file);
   const std::string list = loaded(loader, file, preload);
