@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "pmpi/engine/background.hpp"
@@ -123,6 +124,16 @@ void leave(Communicator& k) {
   } else {
     let_go_of(l, r);
   }
+}
+
+// False where there is nothing of GCCL's to leave, or no longer.
+bool retire_locked(Communicator& k) {
+  const bool ours = k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1;
+  if (ours) std::erase(connected, &k);
+  if (ours && k.in_flight == 0) leave(k);
+  // A delete function of the program's may still call collectives on it.
+  k.stage = Communicator::Stage::retired;
+  return ours;
 }
 
 // Whether all ranks have come there, or their calls differ: then it is over.
@@ -310,13 +321,7 @@ void settle(Communicator& k) {
 void retire(Communicator& k) {
   if (k.apart != MPI_COMM_NULL) PMPI_Comm_free(&k.apart);
   const Locked lock;
-  if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
-    std::erase(connected, &k);
-    if (k.in_flight == 0) leave(k);
-    let_go();
-  }
-  // A delete function of the program's may still call collectives on it.
-  k.stage = Communicator::Stage::retired;
+  if (retire_locked(k)) let_go();
 }
 
 void retire_latest() {
@@ -357,9 +362,11 @@ void settle_all(double seconds) {
 }
 
 void released(Communicator* k) {
-  std::unique_lock lock(mutex, std::defer_lock);
-  if (!inside) lock.lock();
-  std::erase(connected, k);
+  // A tool or another language frees it by PMPI_Comm_free.
+  if (k->apart != MPI_COMM_NULL) PMPI_Comm_free(&k->apart);
+  std::optional<Locked> lock;
+  if (!inside) lock.emplace();
+  retire_locked(*k);
   if (k->in_flight == 0) {
     delete k;
   } else {
