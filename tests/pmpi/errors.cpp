@@ -98,6 +98,32 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
     }
 }
 
+// Every rank makes the same mistake, so that none waits for another. Of one element, Open MPI takes it.
+TEST_CASE("one buffer as input and result is the error that MPI makes it, where it makes it one") {
+  const Returning returning;
+  MPI_Comm const comm = returning.comm;
+  const int rank = returning.rank, size = returning.size;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::vector<int> data(8, rank), other(8);
+  void* const both = data.data();
+  CHECK(error_class(PMPI_Allreduce(both, both, 8, MPI_INT, MPI_SUM, comm)) == MPI_ERR_BUFFER);
+  CHECK(error_class(MPI_Allreduce(both, both, 8, MPI_INT, MPI_SUM, comm)) == MPI_ERR_BUFFER);
+  MPI_Request request = MPI_REQUEST_NULL;
+  CHECK(error_class(MPI_Iallreduce(both, both, 8, MPI_INT, MPI_SUM, comm, &request)) == MPI_ERR_BUFFER);
+  CHECK(data == std::vector<int>(8, rank));
+  if (rank == 0) {
+    const int theirs = error_class(PMPI_Reduce(both, both, 8, MPI_INT, MPI_SUM, 0, comm));
+    CHECK(theirs != MPI_SUCCESS);
+    CHECK(error_class(MPI_Reduce(both, both, 8, MPI_INT, MPI_SUM, 0, comm)) == theirs);
+  }
+  // What is no result may be the input.
+  CHECK(MPI_Reduce(both, rank == 0 ? other.data() : both, 8, MPI_INT, MPI_SUM, 0, comm) == MPI_SUCCESS);
+  CHECK((rank != 0 || other == std::vector<int>(8, size * (size - 1) / 2)));
+  CHECK(MPI_Allreduce(both, other.data(), 8, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(other == std::vector<int>(8, size * (size - 1) / 2));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 // A root that sends itself more than it expects, or less; MPI's own answer, and nothing else of the receive buffer.
 TEST_CASE("a rank whose own two lengths differ gets what MPI gives it, and no byte more is read or written") {
   const Returning returning;
