@@ -22,11 +22,13 @@ std::vector<std::string> plugin_folders() {
   Dl_info info{};
   if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;
   const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  std::error_code missing;
   if (folder.filename() == "gccl") {
     folders.push_back(folder);
+  } else if (const auto of_build = folder / "lib/gccl"; std::filesystem::is_directory(of_build, missing)) {
+    folders.push_back(of_build);
   } else {
     folders.push_back(folder / "gccl");
-    folders.push_back(folder / "lib/gccl");
   }
   return folders;
 }

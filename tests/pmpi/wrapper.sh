@@ -27,6 +27,10 @@ chmod +x "$folder/a b/script"
 expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats "$folder/a b/script" fork
 expect 6 'how? "a  b"' "${job[@]}" "$gccl" pmpi "$program" "a  b"
 
+# A backend that there is not: where it was looked for.
+expect 0 "no libgccl_backend_missing.so in $(dirname "$libgccl")/lib/gccl; " \
+  env GCCL_BACKENDS=missing "${job[@]}" "$gccl" pmpi "$program" fork
+
 # Not in force.
 expect 2 "linked statically" bash -c '
   { printf "\177ELF\2\1\1"; head -c 57 /dev/zero; } >"$1/static" && chmod +x "$1/static" && "$2" pmpi "$1/static"' \
