@@ -14,8 +14,8 @@
 
 namespace gccl {
 
-Status write_store_file(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string draft = path + "~";
+Status write_store_file(const std::string& path, std::span<const std::byte> bytes, std::string draft) {
+  if (draft.empty()) draft = path + "~";
   unlink(draft.c_str());  // of a killed job, or a link that another user put there
   const Fd fd(above_standard_streams(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)));
   if (!fd) return system_error(fmt::format("cannot write {}", draft), errno);

@@ -10,8 +10,9 @@
 
 namespace gccl {
 
-// The file appears, or is replaced, in one moment; only its owner can read it. One writer for each path.
-Status write_store_file(const std::string& path, std::span<const std::byte> bytes);
+// The file appears, or is replaced, in one moment; only its owner can read it. One writer for each draft, which by
+// default is the path with "~" behind it.
+Status write_store_file(const std::string& path, std::span<const std::byte> bytes, std::string draft = "");
 
 // *found is false when there is no file. A file that is longer than bytes_max, is no regular file or belongs to another
 // user is GCCL_ERR_SYSTEM.

@@ -63,7 +63,7 @@ TEST_CASE("file store: a rank that is stopped when the others have met still lea
   Child stopped([&] { return open_and_meet(files(prefix, 3), 1, 3, 1).ok() ? 0 : 1; });
   const auto contributed = [&] {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path))
-      if (entry.path().string().ends_with(".0.1")) return true;
+      if (const std::string name = entry.path(); has(name, ".0.1.") && !name.ends_with("~")) return true;
     return false;
   };
   check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
@@ -116,13 +116,43 @@ TEST_CASE("file store: ranks that are missing are named") {
   CHECK(has(meet(*e, 2, 4, 1, 200).text(), "rank 2: ranks 0, 1, 3 of 4 did not come within 200 ms"));
 }
 
-TEST_CASE("file store: a rank that gives another size is missing, and the text says so") {
-  const Folder folder;
-  const auto results = in_threads(2, [&](Rank r, std::unique_ptr<Exchange>*) {
-    const Rank size = r == 0 ? 2 : 5;
-    return open_and_meet(files(folder.path / "s", size), r, size, 1, r == 0 ? 1500 : 2500);
+// As many processes as there are ranks in the list: all hear the same at once, of 20 s.
+void check_no_start(const std::vector<std::pair<Rank, Rank>>& ranks_and_sizes, const std::string& text) {
+  Folder folder;
+  const auto begin = Clock::now();
+  const auto results = in_threads(Rank(ranks_and_sizes.size()), [&](Rank i, std::unique_ptr<Exchange>*) {
+    const auto [rank, size] = ranks_and_sizes[i];
+    return open_and_meet(files(folder.path / "s", size), rank, size);
   });
-  CHECK_MESSAGE(has(results[0].text(), "rank 1 there belongs to a job of 5 ranks"), results[0].text());
+  CHECK(seconds_since(begin) < 10);
+  for (const Status& s : results) {
+    CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
+    CHECK_MESSAGE(has(s.text(), text), s.text());
+  }
+  CHECK(folder.empty());
+}
+
+TEST_CASE("file store: a rank that gives another size ends the start at once, on every rank") {
+  check_no_start({{0, 3}, {1, 3}, {2, 4}}, "rank 2 of a job of 4 ranks came to the store file://");
+  check_no_start({{0, 3}, {1, 3}, {5, 6}}, "rank 5 of a job of 6 ranks came to the store file://");
+  check_no_start({{0, 4}, {1, 3}}, "rank 1 of a job of 3 ranks came to the store file://");
+}
+
+TEST_CASE("file store: two processes that say that they are one rank end the start at once, on every rank") {
+  check_no_start({{0, 3}, {1, 3}, {1, 3}}, "rank 1 has come twice");
+  check_no_start({{0, 3}, {0, 3}}, "rank 0 has come twice");
+}
+
+TEST_CASE("file store: what killed jobs left is gone once others have met there") {
+  Folder folder;
+  const std::string prefix = folder.path / "store";
+  for (int i = 0; i < 3; ++i) {
+    Child killed([&] { return open_and_meet(files(prefix, 2), 1, 2).ok() ? 0 : 1; });
+    while (folder.empty()) pause_ms(1);
+    pause_ms(20);
+  }
+  check_all_ok(in_threads(2, files(prefix, 2)));
+  CHECK(folder.empty());
 }
 
 TEST_CASE("file store: no folder, no rights, foreign things in the way") {
