@@ -12,6 +12,7 @@
 #include "libgccl/base/environment.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
+#include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/joining.hpp"
 #include "libgccl/communicator/splitting.hpp"
@@ -216,6 +217,10 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     if (c.allgather) return failed(invalid("config.allgather serves one rank: use a store to be several"));
+    // Before any starts: the others would wait for the one that cannot.
+    Identity identity;
+    for (const int rank : in_order)
+      if (const Status s = identify(process_environment(), rank, c.size, &identity); !s.ok()) return failed(s);
     return failed(create_worlds(c, std::span(ranks, std::size_t(n)), worlds));
   });
 }

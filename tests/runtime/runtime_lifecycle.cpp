@@ -440,10 +440,20 @@ TEST_CASE("metrics count calls, bytes, messages and failures") {
 
 }  // namespace
 
-TEST_CASE("a rank that is named twice is an error at once") {
+TEST_CASE("a rank that is named twice, or is beyond the size, is an error at once") {
   check({.size = 1}, [](int) {
     GCCL_Comm worlds[3];
-    const int twice[] = {2, 0, 2}, negative[] = {0, -1};
+    const int twice[] = {2, 0, 2}, negative[] = {0, -1}, beyond[] = {0, 9};
+    const auto begun = Clock::now();
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.size = 2;
+    expect(GCCL_Init_ranks(worlds, beyond, 2, &config), GCCL_ERR_INVALID_ARGUMENT, "a rank beyond the size");
+    expect_text("the rank is 9, expected 0 to 1", "a rank beyond the size");
+    setenv("GCCL_SIZE", "3", 1);
+    expect(GCCL_Init_ranks(worlds, beyond, 2, nullptr), GCCL_ERR_INVALID_ARGUMENT, "beyond the environment's size");
+    expect_text("the rank is given as 9, expected less than GCCL_SIZE, which is 3", "beyond the environment's size");
+    RANK_CHECK(worlds[0] == GCCL_COMM_NULL && worlds[1] == GCCL_COMM_NULL);
+    RANK_CHECK(seconds_since(begun) < 30);  // of 60 that a rank waits for others
     RANK_CHECK(GCCL_Init_ranks(worlds, twice, 3, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
     RANK_CHECK(std::string(GCCL_Last_error()).find("rank 2 twice") != std::string::npos);
     RANK_CHECK(GCCL_Init_ranks(worlds, negative, 2, nullptr) == GCCL_ERR_INVALID_ARGUMENT);

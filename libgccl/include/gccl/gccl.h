@@ -116,7 +116,8 @@ typedef struct GCCL_Config {
  * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and several
  * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). */
 GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
-/* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. */
+/* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. All are looked
+ * at before any starts. */
 GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
 /* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of all
  * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them. Operations still in flight are an
