@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gccl/gccl.h"
-#include "tests/support/folder.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -88,4 +88,36 @@ TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
     RANK_SUCCESS(GCCL_Finalize());
   });
   CHECK(contains(contents(asked), "\"state\": \"completed\""));
+}
+
+TEST_CASE("gccl doctor names the rank whose operation or root differs, by dumps of either form") {
+  gccl::test::Folder folder;
+  const std::string sum = "allreduce of 4 x f32, sum", max = "allreduce of 4 x f32, max";
+  const std::string from_0 = "broadcast of 4 x f32, root 0", from_1 = "broadcast of 4 x f32, root 1";
+  for (const bool root : {false, true})
+    for (const char* format : {"torch", "json"}) {
+      const std::string prefix = folder.path / (std::string(format) + (root ? "_root_" : "_op_"));
+      check({.size = 4,
+             .environment = {{"GCCL_TIMEOUT_MS", "5000"}, {"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", format}}},
+            [&](int rank) {
+              GCCL_Comm world = begin();
+              const bool other = rank == 2;
+              float x[4] = {}, y[4];
+              RANK_SUCCESS(GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, GCCL_SUM, world));
+              GCCL_Result result = root ? GCCL_Broadcast(x, 4, GCCL_FLOAT32, other, world)
+                                        : GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, other ? GCCL_MAX : GCCL_SUM, world);
+              if (result == GCCL_SUCCESS) result = GCCL_Barrier(world);  // what a rank only sends it need not wait for
+              RANK_CHECK(result != GCCL_SUCCESS);
+              std::_Exit(any_reported());
+            });
+      std::vector<std::string> words = {"doctor"};
+      for (const char* rank : {"0", "1", "2", "3"})
+        words.push_back(prefix + rank + (format == std::string("json") ? ".json" : ""));
+      const gccl::test::Ended said = gccl::test::run_gccl(words);
+      CAPTURE(said.out + said.err);
+      CHECK(said.code == 1);
+      CHECK(contains(said.out, "culprit: rank 2\ncall #2 differs: "));
+      CHECK(contains(said.out, "rank 2 calls " + (root ? from_1 : max)));
+      CHECK(contains(said.out, "ranks 0, 1, 3 call " + (root ? from_0 : sum)));
+    }
 }

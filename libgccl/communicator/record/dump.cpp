@@ -156,7 +156,10 @@ Json torch_form(const DumpedRank& d) {
           {"pg_config", std::move(groups)},
           {"pg_status", std::move(status)},
           {"comm_lib_version", fmt::format("gccl {}", version_text())},
-          {"entries", std::move(entries)}};
+          {"entries", std::move(entries)},
+          // Its entries have no place for an operation, a root and who waits for whom. PyTorch's analyser passes over
+          // keys that it does not know.
+          {"gccl", own_form(d)}};
 }
 
 std::atomic<std::uint32_t> asked{0};

@@ -186,7 +186,9 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
 DumpOfRank read_dump(const std::filesystem::path& file) {
   const std::string bytes = json::read_text(file);
   const auto form = [&](const json::Node& root) {
-    return root.is_object() && root.raw().contains("schema") ? own_dump(root) : torch_dump(root, file);
+    if (!root.is_object()) return torch_dump(root, file);
+    if (root.raw().contains("gccl")) return own_dump(root.at("gccl"));  // GCCL's own form within PyTorch's says more
+    return root.raw().contains("schema") ? own_dump(root) : torch_dump(root, file);
   };
   DumpOfRank d;
   if (!bytes.empty() && std::uint8_t(bytes[0]) == 0x80) {
