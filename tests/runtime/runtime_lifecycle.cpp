@@ -438,6 +438,36 @@ TEST_CASE("metrics count calls, bytes, messages and failures") {
     });
 }
 
+TEST_CASE("metrics count the caller's own calls, and none that others are made of") {
+  for (const char* checks : {"0", "1"})
+    check({.size = 2, .environment = {{"GCCL_CHECK", checks}}}, [](int rank) {
+      GCCL_Comm world = begin(), half = GCCL_COMM_NULL;
+      GCCL_Metrics m{};
+      const auto counted = [&](const char* kind, std::uint64_t calls, std::uint64_t bytes) {
+        m.struct_bytes = sizeof m;
+        RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+        for (int k = 0; k < GCCL_METRICS_KINDS && m.calls[k].name; ++k) {
+          const GCCL_Call_metrics& c = m.calls[k];
+          const bool this_one = std::string(c.name) == kind;
+          if (c.calls != (this_one ? calls : 0) || c.bytes != (this_one ? bytes : 0) || c.timed > c.calls || c.failed)
+            report(std::string(c.name) + ": " + std::to_string(c.calls) + " calls, " + std::to_string(c.bytes) +
+                   " bytes, " + std::to_string(c.failed) + " failed, " + std::to_string(c.timed) + " timed");
+        }
+      };
+      RANK_SUCCESS(GCCL_Comm_split(world, rank, 0, &half));
+      RANK_SUCCESS(GCCL_Comm_free(&half));
+      const int first = 0;
+      RANK_SUCCESS(GCCL_Comm_create(world, &first, 1, &half));
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(world, GCCL_SHRINK));
+      counted("none", 0, 0);
+      RANK_CHECK(m.bytes_sent > 0);
+      float x[2] = {}, y[4];
+      for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Allgather(x, y, 2, GCCL_FLOAT32, world));
+      counted("allgather", 3, 3 * 16);
+      GCCL_Finalize();
+    });
+}
+
 }  // namespace
 
 TEST_CASE("a rank that is named twice, or is beyond the size, is an error at once") {

@@ -18,11 +18,12 @@ inline constexpr std::size_t kTimedBytes = 64 * 1024;
 class Metrics {
  public:
   bool times(const Descriptor& call) const {
-    return (counts_.calls[call.kind].calls % 16 == 0 && call.purpose != Purpose::confirm) || call.bytes >= kTimedBytes;
+    return call.purpose == Purpose::itself && (counts_.calls[call.kind].calls % 16 == 0 || call.bytes >= kTimedBytes);
   }
-  // A call has ended. from_ns: when it began, or 0 where it was not timed.
+  // A call has ended: only the caller's own count, not what splitting, freeing, checking and the like are made of.
+  // from_ns: when it began, or 0 where it was not timed.
   void ended(const Descriptor& call, std::int64_t from_ns, bool failed) {
-    if (call.purpose == Purpose::confirm) return;  // a part of the call before
+    if (call.purpose != Purpose::itself) return;
     GCCL_Call_metrics& m = counts_.calls[call.kind];
     ++m.calls;
     m.failed += failed;

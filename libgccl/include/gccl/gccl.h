@@ -455,7 +455,7 @@ GCCL_API GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path);
 enum { GCCL_METRICS_KINDS = 16 };
 typedef struct GCCL_Call_metrics {
   const char* name;                    /* "allreduce", ...; null past the last kind */
-  uint64_t calls, failed;
+  uint64_t calls, failed;              /* the caller's own; not those that splitting and the like are made of */
   uint64_t bytes;                      /* of user data, counted as nccl-tests does */
   uint64_t time_ns;                    /* from start to completion, summed over the calls that were timed */
   uint64_t time_ns_min, time_ns_max;
@@ -465,7 +465,7 @@ typedef struct GCCL_Metrics {
   size_t struct_bytes; /* set by the caller to sizeof(GCCL_Metrics) */
   GCCL_Call_metrics calls[GCCL_METRICS_KINDS];
   uint64_t messages_sent, messages_received;
-  uint64_t bytes_sent, bytes_received; /* on all backends */
+  uint64_t bytes_sent, bytes_received; /* on all backends, those of splitting and the like among them */
   uint64_t plans_built, plans_reused;  /* schedules compiled, and calls that found theirs */
   uint64_t waits_yielded;              /* times a wait gave up the processor */
   const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, as gccl list algorithms names it; null: none */
