@@ -54,7 +54,7 @@ class Callers : public Exchange {
 Status torchrun_store(const Environment& environment, Machines machines, HostPort* at) {
   const char* address = environment("MASTER_ADDR");
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"})
-    if (!environment(name) || !*environment(name))
+    if (!environment(name))
       return invalid(fmt::format("{} is not set although RANK and WORLD_SIZE are: set it, or GCCL_STORE", name));
   std::int64_t port = 0;
   bool found = false;
@@ -108,7 +108,7 @@ RankSettings resolved(RankSettings settings) {
 Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   std::int64_t rank = config && config->rank >= 0 ? config->rank : -1;
-  const Environment environment = process_environment();
+  const Environment environment = without_empty(process_environment());
   Settings settings;
   Status s = read_settings(config ? *config : defaults, environment, &settings);
   if (s.ok()) s = check_values(environment);
@@ -127,7 +127,7 @@ Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish) {
 Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   const GCCL_Config& c = config ? *config : defaults;
-  const Environment environment = process_environment();
+  const Environment environment = without_empty(process_environment());
   Settings settings;
   Status wrong = read_settings(c, environment, &settings);
   if (Status s = check_values(environment); !s.ok()) wrong = s;

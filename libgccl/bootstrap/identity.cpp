@@ -104,7 +104,8 @@ Identity::Machines machines_of(const Stated& stated) {
 
 }  // namespace
 
-Status identify(const Environment& environment, int rank, int size, Identity* out) {
+Status identify(const Environment& given, int rank, int size, Identity* out) {
+  const Environment environment = without_empty(given);
   if (size != -1 && (size < 1 || size > kRanksMax))
     return invalid(
         fmt::format("the size is {}, expected 1 to {}, or -1 to take it from the environment", size, kRanksMax));

@@ -32,7 +32,6 @@ Status read_secret(const GCCL_Config& config, const Environment& environment, st
     return {};
   }
   if (const char* value = environment("GCCL_SECRET")) {
-    if (!*value) return invalid("GCCL_SECRET is empty: expected a secret, or no such variable");
     *secret = value;
     return {};
   }
@@ -74,11 +73,12 @@ Status read_timeout(std::int64_t configured, const Environment& environment, std
 
 }  // namespace
 
-Status read_settings(const GCCL_Config& config, const Environment& environment, Settings* out) {
+Status read_settings(const GCCL_Config& config, const Environment& given, Settings* out) {
   *out = {};
+  const Environment environment = without_empty(given);
   const Text store = text_of(config.store, "store", environment, "GCCL_STORE");
   out->store = store.value;
-  if (out->store.empty() && (config.store || environment("GCCL_STORE")))
+  if (out->store.empty() && config.store)
     return invalid(fmt::format("{} is empty, expected \"tcp://HOST:PORT\" or \"file:///PATH\"", store.name));
 
   if (Status s = read_secret(config, environment, &out->secret); !s.ok()) return s;

@@ -31,7 +31,8 @@ struct Settings : RankSettings {
 
 // The configuration first, then GCCL_STORE, GCCL_SECRET, GCCL_SECRET_FILE, GCCL_HOST, GCCL_ADDRESS, GCCL_BACKENDS,
 // GCCL_TIMEOUT_MS, GCCL_START_TIMEOUT_MS, GCCL_JOIN_TIMEOUT_MS, GCCL_DETECTION_MS and GCCL_PROGRESS_THREAD.
-// GCCL_ERR_INVALID_ARGUMENT names what is wrong; *out then holds what was read before.
+// Variables with an empty value count as not set. GCCL_ERR_INVALID_ARGUMENT names what is wrong; *out then holds what
+// was read before.
 Status read_settings(const GCCL_Config& config, const Environment& environment, Settings* out);
 
 }  // namespace gccl

@@ -21,7 +21,7 @@ struct Variable {
 std::span<const Variable> variables();
 
 // GCCL_ERR_INVALID_ARGUMENT for the first variable whose value cannot be right, with what was expected. Texts, such as
-// addresses, are checked where they are used. An empty value counts as none, except where it is used as a text.
+// addresses, are checked where they are used. An empty value counts as none.
 Status check_values(const Environment& environment);
 
 // The names among "NAME=VALUE" (null: there are none) that begin with GCCL_ and are no variable of GCCL's: a sentence

@@ -13,6 +13,7 @@
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "libgccl/bootstrap/settings.hpp"
+#include "libgccl/bootstrap/variables.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/meeting.hpp"
 
@@ -117,7 +118,7 @@ TEST_CASE("half a pair and contradictions name the variable, what was found and 
       {{{"PMI_SIZE", "2"}}, "PMI_SIZE is set and PMI_RANK is not"},
       {{{"GCCL_RANK", "3"}, {"GCCL_SIZE", "3"}}, "GCCL_RANK is 3, expected less than GCCL_SIZE, which is 3"},
       {{{"GCCL_RANK", "x"}, {"GCCL_SIZE", "3"}}, "GCCL_RANK is \"x\", expected a whole number"},
-      {{{"GCCL_RANK", ""}, {"GCCL_SIZE", "3"}}, "GCCL_RANK is \"\", expected"},
+      {{{"GCCL_RANK", ""}, {"GCCL_SIZE", "3"}}, "GCCL_SIZE is set and GCCL_RANK is not"},
       {{{"GCCL_RANK", "-1"}, {"GCCL_SIZE", "3"}}, "GCCL_RANK is \"-1\""},
       {{{"GCCL_RANK", "0"}, {"GCCL_SIZE", "0"}}, "GCCL_SIZE is \"0\", expected a whole number from 1"},
       {{{"GCCL_RANK", "0"}, {"GCCL_SIZE", "99999999999999999999"}}, "GCCL_SIZE is"},
@@ -163,6 +164,18 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
   CHECK(!s.progress_thread);
   CHECK((s.secret + s.store + s.host + s.address).empty());
 
+  Variables empty;
+  for (const Variable& v : variables()) empty[std::string(v.name)] = "";
+  REQUIRE(read(empty, &s, nothing).ok());
+  CHECK(s.backends == "shm,tcp");
+  CHECK(s.timeout_ms == GCCL_TIMEOUT_NONE);
+  CHECK(s.detection_ms == 5000);
+  CHECK((s.secret + s.store + s.host + s.address).empty());
+  CHECK(check_values(environment_of(empty)).ok());
+  Identity i;
+  REQUIRE(identify(environment_of(empty), -1, -1, &i).ok());
+  CHECK(i.size == 1);
+
   const Variables all{{"GCCL_STORE", "tcp://h:1"},     {"GCCL_SECRET", "k"},         {"GCCL_HOST", "h"},
                       {"GCCL_ADDRESS", "127.0.0.1"},   {"GCCL_BACKENDS", "tcp"},     {"GCCL_TIMEOUT_MS", "70"},
                       {"GCCL_START_TIMEOUT_MS", "80"}, {"GCCL_PROGRESS_THREAD", "1"}};
@@ -188,25 +201,14 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
   CHECK(!s.progress_thread);
 
   const std::pair<const char*, std::string> wrong[] = {
-      {"GCCL_STORE", ""},
-      {"GCCL_SECRET", ""},
-      {"GCCL_SECRET_FILE", "/no/such"},
-      {"GCCL_BACKENDS", ""},
-      {"GCCL_BACKENDS", "shm,"},
-      {"GCCL_BACKENDS", ",shm"},
-      {"GCCL_BACKENDS", "shm tcp"},
-      {"GCCL_BACKENDS", "tcp,tcp"},
-      {"GCCL_BACKENDS", "../x"},
-      {"GCCL_TIMEOUT_MS", "0"},
-      {"GCCL_TIMEOUT_MS", "-2"},
-      {"GCCL_TIMEOUT_MS", "5s"},
-      {"GCCL_START_TIMEOUT_MS", "0"},
-      {"GCCL_START_TIMEOUT_MS", "-1"},
-      {"GCCL_PROGRESS_THREAD", "yes"},
-      {"GCCL_PROGRESS_THREAD", "2"},
-      {"GCCL_ADDRESS", "no-such"},
-      {"GCCL_ADDRESS", "0.0.0.0"},
-      {"GCCL_HOST", std::string(1000, 'h')},
+      {"GCCL_SECRET_FILE", "/no/such"}, {"GCCL_BACKENDS", "shm,"},
+      {"GCCL_BACKENDS", ",shm"},        {"GCCL_BACKENDS", "shm tcp"},
+      {"GCCL_BACKENDS", "tcp,tcp"},     {"GCCL_BACKENDS", "../x"},
+      {"GCCL_TIMEOUT_MS", "0"},         {"GCCL_TIMEOUT_MS", "-2"},
+      {"GCCL_TIMEOUT_MS", "5s"},        {"GCCL_START_TIMEOUT_MS", "0"},
+      {"GCCL_START_TIMEOUT_MS", "-1"},  {"GCCL_PROGRESS_THREAD", "yes"},
+      {"GCCL_PROGRESS_THREAD", "2"},    {"GCCL_ADDRESS", "no-such"},
+      {"GCCL_ADDRESS", "0.0.0.0"},      {"GCCL_HOST", std::string(1000, 'h')},
   };
   for (const auto& setting : wrong) {
     const auto& [name, value] = setting;

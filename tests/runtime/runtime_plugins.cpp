@@ -108,7 +108,7 @@ TEST_CASE("a plug-in that cannot be used is an error that says why") {
   fails("junk", GCCL_ERR_SYSTEM, {"junk", "cannot load"});
   fails("missing", GCCL_ERR_INVALID_ARGUMENT,
         {"\"missing\"", "GCCL_BACKEND_PATH", "no libgccl_backend_missing.so in /nowhere, "});
-  fails("", GCCL_ERR_INVALID_ARGUMENT, {"GCCL_BACKENDS"});
+  fails(",", GCCL_ERR_INVALID_ARGUMENT, {"GCCL_BACKENDS"});
   std::filesystem::remove(junk);
 }
 
