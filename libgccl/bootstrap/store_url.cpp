@@ -15,13 +15,13 @@ Status parse_store(const std::string& url, StoreUrl* out) {
     HostPort at;
     if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
       return invalid(fmt::format("{}: {}", wrong, s.text()));
-    if (at.port == 0) return invalid(fmt::format("{}: all ranks must know the port, 1 to 65535", wrong));
     out->at = std::move(at);
     return {};
   }
   if (!url.starts_with(kFile)) return invalid(wrong);
   const std::string path = url.substr(kFile.size());
-  if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
+  if (!path.starts_with("/")) return invalid(fmt::format("{}: the path must be absolute", wrong));
+  if (path == "/") return invalid(fmt::format("{}: the path is missing", wrong));
   out->prefix = file_store_prefix(path);
   return {};
 }

@@ -71,8 +71,8 @@ Status parse_host_port(std::string_view text, HostPort* out) {
   if (host.empty()) return invalid(fmt::format("{}: expected \"HOST:PORT\", the host is missing", found));
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (port.empty() || error != std::errc() || end != port.data() + port.size())
-    return invalid(fmt::format("{}: expected a port from 0 to 65535 behind the last colon", found));
+  if (port.empty() || error != std::errc() || end != port.data() + port.size() || number == 0)
+    return invalid(fmt::format("{}: expected a port from 1 to 65535 behind the last colon", found));
   out->host = host, out->port = number;
   return {};
 }

@@ -61,7 +61,7 @@ struct HostPort {
   std::string host;  // without brackets
   std::uint16_t port = 0;
 };
-// The port must be a number from 0 to 65535. GCCL_ERR_INVALID_ARGUMENT says what was expected.
+// The port must be a number from 1 to 65535. GCCL_ERR_INVALID_ARGUMENT says what was expected.
 Status parse_host_port(std::string_view text, HostPort* out);
 
 // An IP address and a port.

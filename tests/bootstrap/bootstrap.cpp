@@ -375,6 +375,10 @@ TEST_CASE("begin: what is missing or wrong is named") {
   for (const char* bad : {"localhost:1", "http://x:1", "tcp://", "tcp://host", "tcp://host:0", "tcp://:1", "file://x",
                           "file:///", "file:/x"})
     CHECK_MESSAGE(has(with("GCCL_STORE", bad), "expected \"tcp://HOST:PORT\" or \"file:///PATH\""), bad);
+  CHECK(has(with("GCCL_STORE", "file:///"), ": the path is missing"));
+  CHECK(has(with("GCCL_STORE", "file:x"), "expected \"tcp://HOST:PORT\""));
+  CHECK(has(with("GCCL_STORE", "file://x"), ": the path must be absolute"));
+  CHECK(has(with("GCCL_STORE", "tcp://host:0"), "expected a port from 1 to 65535"));
   CHECK(has(with("GCCL_STORE", "tcp://10.1.2.3:4"), "set GCCL_SECRET"));
   CHECK(has(begin_with({{"GCCL_STORE", "tcp://localhost:1"}}), "set GCCL_RANK and GCCL_SIZE"));
   CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "MASTER_ADDR is not set"));

@@ -250,7 +250,7 @@ TEST_CASE("wrong usage is reported in one line, exit code 2") {
            {{"-n", "2", "--port", "29500", "--store", "tcp://127.0.0.1:29501", "--", "true"},
             "--port 29500: only without --store"},
            {{"-n", "2", "--store", "foo", "--", "true"}, "--store: the store is \"foo\", expected \"tcp://HOST:PORT\""},
-           {{"-n", "2", "--store", "tcp://h:0", "--", "true"}, "all ranks must know the port"},
+           {{"-n", "2", "--store", "tcp://h:0", "--", "true"}, "expected a port from 1 to 65535"},
            {{"-n", "2", "--env", "A", "--", "true"}, "expected NAME=VALUE"},
            {{"-n", "3", "--hosts", "a,b", "--", "true"}, "--hosts has room for 2"},
            {{"--hosts", "a,,b", "--", "true"}, "expected the name or address of a host"},
