@@ -1,7 +1,8 @@
 #include "libgccl/api/last_error.hpp"
 
-#include <cstdio>
 #include <utility>
+
+#include "libgccl/base/shortened.hpp"
 
 namespace gccl {
 namespace {
@@ -21,7 +22,7 @@ thread_local LastError last_error;
 
 void set_last_error(std::string text) {
   if (ended)
-    std::snprintf(late, sizeof late, "%s", text.c_str());
+    put_shortened(late, text);
   else
     last_error.text = std::move(text);
 }

@@ -8,6 +8,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/counted.hpp"
+#include "libgccl/base/shortened.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
@@ -73,7 +74,7 @@ void Introduction::end_texts() {
 
 void Introduction::set_error(const Status& why) {
   code = why.code();
-  std::snprintf(text, sizeof text, "%s", why.text().c_str());
+  put_shortened(text, why.text());
 }
 
 void Introduction::set_host(const std::string& name) { std::snprintf(host, sizeof host, "%s", name.c_str()); }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 #include <utility>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
+#include "libgccl/base/shortened.hpp"
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/record/flight_dump.hpp"
@@ -368,7 +368,7 @@ void Operations::break_down(Status why, Rank culprit, bool report_to_others) noe
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
   if ((report_to_others || !transfers_.empty()) && team_.ports) {
     GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
-    std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
+    put_shortened(f.text, failure_.why().text());
     abort_ports(*team_.ports, f);
   }
   dump_failure(team_, *this);

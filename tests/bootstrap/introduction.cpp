@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/shortened.hpp"
 
 using namespace gccl;
 
@@ -55,4 +56,27 @@ TEST_CASE("a process that joins fits members with the same build and settings, a
   all[0].set_settings({.check = 1, .backends = "shm,tcp"});
   CHECK(misfit(all[0], all[1]).text() ==
         "GCCL_CHECK differs: the members have \"0\", this process has \"1\"; set the same here");
+}
+
+TEST_CASE("a text that finds no room ends with a whole word and a mark") {
+  const auto put = [](const char* text, std::size_t bytes) {
+    std::string room(bytes + 1, '#');
+    put_shortened(std::span(room.data(), bytes), text);
+    CHECK(room.back() == '#');
+    return std::string(room.c_str());
+  };
+  CHECK(put("", 5) == "");
+  CHECK(put("rank 2 waits", 13) == "rank 2 waits");
+  CHECK(put("rank 2 waits", 12) == "rank 2 ...");
+  CHECK(put("rank 2 waits", 11) == "rank 2 ...");
+  CHECK(put("rank 2 waits", 10) == "rank ...");
+  CHECK(put("abcdefghij", 10) == "abcde ...");
+  CHECK(put("abcdefghij", 5) == " ...");
+  std::vector<Introduction> all = ranks(2);
+  std::string why;
+  while (why.size() < 300) why += "something ";
+  all[1].set_error(Status::error(why, GCCL_ERR_SYSTEM));
+  const Status s = compare(all, 0);
+  CHECK(s.code() == GCCL_ERR_SYSTEM);
+  CHECK_MESSAGE(s.text().ends_with(" something ..."), s.text());
 }

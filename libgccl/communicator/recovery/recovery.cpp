@@ -15,6 +15,7 @@
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/machine.hpp"
 #include "libgccl/base/process.hpp"
+#include "libgccl/base/shortened.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/communicator_core.hpp"
 
@@ -53,7 +54,7 @@ Contact Recovery::contact() const {
   c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/self/ns/net")));
   c.detection_ms = detection_ms_;
   if (datagrams_) c.address = datagrams_->address().wire();
-  std::snprintf(c.none, sizeof c.none, "%s", usable_.text().c_str());
+  put_shortened(c.none, usable_.text());
   return c;
 }
 
