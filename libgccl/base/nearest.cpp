@@ -58,7 +58,10 @@ std::string suggestion(std::string_view typed, std::span<const std::string_view>
   constexpr std::size_t kShown = 64;  // more than any object has keys; a fabric may have thousands of switches
   const std::size_t shown = std::min(near.size(), kShown);
   std::string text = "; expected one of ";
-  for (std::size_t i = 0; i < shown; ++i) text.append(i > 0 ? ", " : "").append(near[i].second);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string_view one = shown < near.size() ? near[i].second : candidates[i];
+    text.append(i > 0 ? ", " : "").append(one);
+  }
   if (shown < near.size()) text += fmt::format(" and {} more", near.size() - shown);
   return text;
 }

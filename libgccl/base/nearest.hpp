@@ -12,8 +12,8 @@ namespace gccl {
 // none is.
 std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates, std::size_t letters = 2);
 
-// "; did you mean \"x\"?" where some candidate is close, else "; expected one of a, b, c": all of them (64 at most),
-// the nearest first. Empty when there are no candidates.
+// "; did you mean \"x\"?" where some candidate is close, else "; expected one of a, b, c": all of them (of more than 64
+// the nearest), in the order given. Empty when there are no candidates.
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates);
 
 }  // namespace gccl

@@ -177,7 +177,7 @@ TEST_CASE("mistakes are reported with their place") {
       {with(kRing, {{"chunks", 4}, {"shares", 4}}), "/runs/0/shares: is \"chunks\" by its old name"},
       {with(kRing, {{"window", 33}}), "/runs/0/window: found 33"},
       {with(kRing, {{"protocol", "LL128"}}),
-       "/runs/0/protocol: pcie-box has no protocol \"LL128\"; expected one of LL, auto, Simple"},
+       "/runs/0/protocol: pcie-box has no protocol \"LL128\"; expected one of auto, LL, Simple"},
       {with(kRing, {{"engine", "simgrd"}}), "/runs/0/engine: found \"simgrd\"; did you mean \"simgrid\"?"},
       {with(kRing, {{"engine", {"model", "model"}}}), "/runs/0/engine/1: \"model\" appears twice"},
       {with(kRing, {{"algorithm", "ring"}}), "/runs/0: unknown key \"algorithm\"; did you mean \"algorithms\"?"},
