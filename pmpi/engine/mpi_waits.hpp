@@ -5,8 +5,8 @@
 namespace gccl::pmpi {
 
 // Has MPI call progress() while it waits for anything, in the thread that waits. Open MPI calls functions that were
-// registered with its own progress engine (opal_progress_register of libopen-pal, in all its releases so far). MPICH
-// has no such function: there a request of ours ends within the drop-in's functions only.
+// registered with its own progress engine (opal_progress_register of libopen-pal, in 4.1 and 5). MPICH has no such
+// function; its waits for a request of ours ask that request (PMPIX_Grequest_start in progress.cpp).
 void enter_mpi_waits();
 // Before MPI ends.
 void leave_mpi_waits();

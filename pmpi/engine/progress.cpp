@@ -160,6 +160,7 @@ void complete(PendingRequest* pending, int code) {
     if (k->released) delete k;
   }
   pending->code.store(code, std::memory_order_release);
+  pending->complete.store(true, std::memory_order_release);
   PMPI_Grequest_complete(request);  // *pending may be gone now
 }
 
@@ -205,6 +206,26 @@ int release(void* state) {
   return MPI_SUCCESS;
 }
 int cancel(void*, int) { return MPI_SUCCESS; }  // collectives cannot be cancelled
+
+// MPICH's waits ask a request that was made so. For Open MPI's see mpi_waits.hpp.
+int start_request(PendingRequest* pending) {
+#ifdef MPICH_VERSION
+  const auto poll = [](void*, MPI_Status*) {
+    if (!InOwnCode::is()) progress();
+    return MPI_SUCCESS;
+  };
+  const auto wait = [](int n, void** states, double, MPI_Status*) {
+    Wait pause(false);
+    for (int i = 0; i < n; ++i)
+      for (; !static_cast<PendingRequest*>(states[i])->complete.load(std::memory_order_acquire); pause.pause())
+        progress();
+    return MPI_SUCCESS;
+  };
+  return PMPIX_Grequest_start(query, release, cancel, poll, wait, pending, &pending->request);
+#else
+  return PMPI_Grequest_start(query, release, cancel, pending, &pending->request);
+#endif
+}
 
 }  // namespace
 
@@ -291,9 +312,7 @@ Reason may_begin(Communicator& k) {
 
 int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request* request) {
   pending->communicator = &k;
-  if (const int code = PMPI_Grequest_start(query, release, cancel, pending.get(), &pending->request);
-      code != MPI_SUCCESS)
-    return code;
+  if (const int code = start_request(pending.get()); code != MPI_SUCCESS) return code;
   *request = pending->request;
   PendingRequest* const begun = pending.release();
   const Locked lock;

@@ -20,6 +20,7 @@ class PendingRequest {
   GCCL_Request gccl = GCCL_REQUEST_NULL;
   // Stored by the thread that completes it and loaded by the one that waits: what the call has written is seen by then.
   std::atomic<int> code{MPI_SUCCESS};
+  std::atomic<bool> complete{false};
 };
 
 // Blocking: false when the communicator cannot be served; all ranks then find that together.

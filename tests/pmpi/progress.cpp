@@ -146,7 +146,6 @@ TEST_CASE("a non-blocking collective completes while rank 0 is inside another bl
   MPI_Op_free(&own);
 }
 
-#ifdef OPEN_MPI
 TEST_CASE("a profiling tool in front of the drop-in, or a part in Fortran, waits by MPI's own functions") {
   const World w;
   auto comms = make_comms();
@@ -184,7 +183,6 @@ TEST_CASE("a profiling tool in front of the drop-in, or a part in Fortran, waits
   }
   free_comms(comms);
 }
-#endif
 
 TEST_CASE("only the program's threads run the program's operations and MPI's") {
   const World w;
