@@ -67,11 +67,8 @@ bool wrong(MPI_Datatype type, MPI_Op op, const void* recvbuf) {
   return type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || recvbuf == MPI_IN_PLACE || !committed(type);
 }
 
-// MPI libraries refuse one buffer as both, of more elements than one, which Open MPI's MPI_Allreduce takes. Both may be
-// MPI_BOTTOM.
-bool same(const void* sendbuf, const void* recvbuf, int count) {
-  return sendbuf == recvbuf && sendbuf != MPI_BOTTOM && count > 1;
-}
+// MPI libraries refuse one buffer as both. Both may be MPI_BOTTOM.
+bool same(const void* sendbuf, const void* recvbuf) { return sendbuf == recvbuf && sendbuf != MPI_BOTTOM; }
 
 bool fits_in_order(Member me, std::size_t bytes) { return bytes <= kInOrderBytesMax / std::size_t(me.size); }
 
@@ -79,7 +76,8 @@ bool fits_in_order(Member me, std::size_t bytes) { return bytes <= kInOrderBytes
 
 Reason prepare_allreduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type,
                          MPI_Op op) {
-  if (count < 0 || wrong(type, op, recvbuf) || same(sendbuf, recvbuf, count)) return Reason::wrong_argument;
+  // Of one element Open MPI takes it.
+  if (count < 0 || wrong(type, op, recvbuf) || (count > 1 && same(sendbuf, recvbuf))) return Reason::wrong_argument;
   Reduction r{call, sendbuf, recvbuf, type, op, {}};
   if (const Reason why = r.plan(); why != Reason::none) return why;
   const auto n = std::size_t(count);
@@ -107,7 +105,7 @@ Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf,
                       MPI_Op op, int root) {
   const bool at_root = me.rank == root;
   if (root < 0 || root >= me.size || count < 0 || wrong(type, op, at_root ? recvbuf : nullptr) ||
-      (!at_root && sendbuf == MPI_IN_PLACE) || (at_root && same(sendbuf, recvbuf, count)))
+      (!at_root && sendbuf == MPI_IN_PLACE) || (at_root && count > 0 && same(sendbuf, recvbuf)))
     return Reason::wrong_argument;
   Reduction r{call, sendbuf, recvbuf, type, op, {}};
   if (const Reason why = r.plan(); why != Reason::none) return why;
