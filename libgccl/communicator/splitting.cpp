@@ -53,7 +53,8 @@ std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t 
   const std::string same = ": expected the same list, in the same order, on each rank that is in it";
   if (listed_a == listed_b && listed_a == members)
     return fmt::format("ranks {} and {} list {} ranks each, but others or in another order{}", a, b, listed_a, same);
-  return fmt::format("{}, {}, and {}{} in a list{}", lists(a, listed_a), lists(b, listed_b), members,
+  const std::string both = a == b ? lists(a, listed_a) : lists(a, listed_a) + ", " + lists(b, listed_b);
+  return fmt::format("{}, and {}{} in a list{}", both, members,
                      members == 1 ? " rank finds itself" : " ranks find themselves", same);
 }
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "libgccl/base/shortened.hpp"
+
 namespace gccl::tcp {
 namespace {
 
@@ -211,8 +213,10 @@ void Dial::report(const Target& target, int result, const char* why) {
   const char* const advice = result == GCCL_ERR_AUTHENTICATION
                                  ? "do both have the same GCCL_SECRET?"
                                  : "has its process ended, or does a firewall stand between?";
-  std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
-                target.inbox->identity().world_rank[fault.peer], why, advice);
+  char short_why[111];  // so that the advice finds room
+  put_shortened(short_why, why);
+  std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %s; %s", fault.peer,
+                target.inbox->identity().world_rank[fault.peer], short_why, advice);
   if (result == GCCL_ERR_PEER_LOST) {
     target.inbox->put_peer_failure(fault);
   } else {
