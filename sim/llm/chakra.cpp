@@ -159,7 +159,7 @@ Attribute read_attribute(Wire w) {
 
 class TraceReader {
  public:
-  TraceReader(const std::filesystem::path& file, Rank rank) : file_(file), rank_(rank) {
+  explicit TraceReader(const std::filesystem::path& file) : file_(file) {
     if (const Status s = read_regular_file(file.string(), kTraceBytesMax, &text_); !s.ok())
       throw json::InputError(s.text());
   }
@@ -298,7 +298,6 @@ class TraceReader {
   }
 
   const std::filesystem::path& file_;
-  const Rank rank_;
   std::string text_;
 };
 
@@ -334,8 +333,6 @@ std::optional<std::filesystem::path> chakra_beyond(const std::filesystem::path& 
   return first;
 }
 
-std::vector<ChakraNode> read_chakra(const std::filesystem::path& file, Rank rank) {
-  return TraceReader(file, rank).nodes();
-}
+std::vector<ChakraNode> read_chakra(const std::filesystem::path& file) { return TraceReader(file).nodes(); }
 
 }  // namespace gccl::sim::llm

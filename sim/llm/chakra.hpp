@@ -41,6 +41,6 @@ std::optional<std::filesystem::path> chakra_beyond(const std::filesystem::path& 
 // Nodes in an order in which each comes behind those that it waits for, of those that could be next the lowest id
 // first. Throws json::InputError with file, byte or node, what was found and what was expected: no such message, node
 // types and collectives that GCCL does not know, dependencies on no node or in a circle.
-std::vector<ChakraNode> read_chakra(const std::filesystem::path& file, Rank rank);
+std::vector<ChakraNode> read_chakra(const std::filesystem::path& file);
 
 }  // namespace gccl::sim::llm

@@ -149,7 +149,7 @@ class Traces {
       if (last[std::size_t(q)] != kComputes) edge(last[std::size_t(q)], begin);
       last[std::size_t(q)] = end;
     };
-    for (const ChakraNode& n : read_chakra(file(), rank_)) {
+    for (const ChakraNode& n : read_chakra(file())) {
       StepTask t{.what = label(n)};
       std::uint32_t begin = 0, end = 0;
       if (n.type == ChakraType::compute || n.type == ChakraType::metadata) {

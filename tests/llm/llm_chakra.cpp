@@ -264,7 +264,7 @@ TEST_CASE("damaged traces are refused or played, and never break the program") {
     }
     const auto file = folder.write("d.0.et", damaged);
     try {
-      sim::llm::read_chakra(file, 0);
+      sim::llm::read_chakra(file);
     } catch (const json::InputError&) {
       ++refused;
     }
