@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -15,7 +15,7 @@
 namespace gccl {
 namespace {
 
-constexpr int kProcessorsMax = 1 << 16;
+constexpr std::size_t kProcessorsMax = 1 << 16;
 
 // Of one group, by the files of either version.
 std::optional<double> quota(const std::string& folder) {
@@ -29,51 +29,74 @@ std::optional<double> quota(const std::string& folder) {
   return {};
 }
 
-// Narrows `least` to what the group and those above it grant. In a container the path may be the machine's, and what is
-// mounted begins with the container's own group: what is not there is passed over.
-void narrow(const std::string& mounted, std::string group, SharedProcessors* least) {
+// Narrows the share to what the group and those above it grant. In a container the path may be the machine's, and what
+// is mounted begins with the container's own group: what is not there is passed over.
+void narrow(const std::string& mounted, std::string group, ProcessorShare* share) {
   for (;;) {
     const std::string folder = mounted + group;
     struct stat at;
-    if (const auto granted = quota(folder); granted && *granted < double(least->count) && !::stat(folder.c_str(), &at))
-      *least = {.id = splitmix::mix(at.st_dev) ^ splitmix::mix(at.st_ino), .count = std::uint32_t(*granted)};
+    const auto granted = quota(folder);
+    if (granted && *granted >= 0 && *granted < double(share->granted) && ::stat(folder.c_str(), &at) == 0) {
+      share->group = splitmix::mix(at.st_dev) ^ splitmix::mix(at.st_ino);
+      share->granted = std::uint32_t(*granted);
+    }
     if (group.empty()) return;
     group.resize(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
   }
 }
 
-}  // namespace
-
-SharedProcessors bound_processors() {
+void read_bound(ProcessorShare* share) {
+  const auto put = [&](std::size_t p) { share->bound[p / 64 % share->bound.size()] |= std::uint64_t(1) << p % 64; };
   // The call asks for at least as many bits as the kernel was built for.
-  for (int most = CPU_SETSIZE; most <= kProcessorsMax; most *= 2) {
-    std::vector<cpu_set_t> set(std::size_t(most) / CPU_SETSIZE);
+  for (std::size_t most = CPU_SETSIZE; most <= kProcessorsMax; most *= 2) {
+    std::vector<cpu_set_t> set(most / CPU_SETSIZE);
     const std::size_t bytes = set.size() * sizeof set[0];
     if (::sched_getaffinity(0, bytes, set.data()) != 0) continue;
-    SharedProcessors bound;
-    for (int p = 0; p < most; ++p) {
-      if (!CPU_ISSET_S(std::size_t(p), bytes, set.data())) continue;
-      bound.id = splitmix::mix(bound.id + std::uint64_t(p) + 1);
-      ++bound.count;
-    }
-    return bound;
+    for (std::size_t p = 0; p < most; ++p)
+      if (CPU_ISSET_S(p, bytes, set.data())) put(p);
+    return;
   }
-  return {.id = 0, .count = std::uint32_t(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L))};
+  const auto online = std::size_t(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  for (std::size_t p = 0; p < online; ++p) put(p);
 }
 
-SharedProcessors granted_processors(const std::string& groups_of_process, const std::string& mounted) {
-  SharedProcessors least{.id = 0, .count = std::numeric_limits<std::uint32_t>::max()};
+}  // namespace
+
+ProcessorShare processor_share(const std::string& groups_of_process, const std::string& mounted) {
+  ProcessorShare share;
+  read_bound(&share);
   std::ifstream lines(groups_of_process);
   for (std::string line; std::getline(lines, line);) {  // "0::/group", or "4:cpu,cpuacct:/group"
     const std::size_t names = line.find(':'), group = names == line.npos ? names : line.find(':', names + 1);
     if (group == line.npos) continue;
     const std::string controllers = line.substr(names + 1, group - names - 1), path = line.substr(group + 1);
     if (controllers.empty())
-      narrow(mounted, path, &least);
+      narrow(mounted, path, &share);
     else if ((',' + controllers + ',').find(",cpu,") != std::string::npos)
-      for (const std::string& folder : {controllers, std::string("cpu")}) narrow(mounted + '/' + folder, path, &least);
+      for (const std::string& folder : {controllers, std::string("cpu")}) narrow(mounted + '/' + folder, path, &share);
   }
-  return least;
+  return share;
+}
+
+bool outnumber_processors(std::span<const ProcessorShare> processes) {
+  using Bound = decltype(ProcessorShare::bound);
+  // How many of the processes can go nowhere else, against how many processors these are.
+  const auto crowd = [&](const Bound& on) {
+    const auto within = [&](const ProcessorShare& p) {
+      for (std::size_t i = 0; i < on.size(); ++i)
+        if (p.bound[i] & ~on[i]) return false;
+      return true;
+    };
+    std::ptrdiff_t n = 0;
+    for (const std::uint64_t word : on) n += std::popcount(word);
+    return std::ranges::count_if(processes, within) > n;
+  };
+  Bound all{};
+  for (const ProcessorShare& p : processes)
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= p.bound[i];
+  return crowd(all) || std::ranges::any_of(processes, [&](const ProcessorShare& p) {
+           return crowd(p.bound) || std::ranges::count(processes, p.group, &ProcessorShare::group) > p.granted;
+         });
 }
 
 }  // namespace gccl

@@ -1,27 +1,32 @@
-// Which processors this process may compute on, and for how much of the time.
+// Which processors processes may compute on, and for how much of the time.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
 
 namespace gccl {
 
-// Processors that some processes of a machine share: those with the same `id` and no others.
-struct SharedProcessors {
-  std::uint64_t id = 0;
-  std::uint32_t count = 0;
+// What one process may use. Sent between ranks as it is.
+struct ProcessorShare {
+  // The scheduler may put it on these: a bit for each, by its number modulo 1024.
+  std::array<std::uint64_t, 16> bound{};
+  // The control group that grants least, of those that it is in ("docker run --cpus", limits of Kubernetes, CPUQuota=
+  // of systemd), and what all members may use in the mean, rounded down. Above it the kernel stops them until the next
+  // period, most often a tenth of a second, begins.
+  std::uint64_t group = 0;
+  std::uint32_t granted = std::numeric_limits<std::uint32_t>::max();
 };
 
-// The set that the scheduler may put this thread on, named by its members; all of the machine's that are online where
-// the system does not say.
-SharedProcessors bound_processors();
+// Of the calling thread; all that are online where the system does not say. Control groups of both versions (Linux's
+// Documentation/admin-guide/cgroup-v2.rst, cpu.max; scheduler/sched-bwc.rst, cpu.cfs_quota_us).
+ProcessorShare processor_share(const std::string& groups_of_process = "/proc/self/cgroup",
+                               const std::string& mounted = "/sys/fs/cgroup");
 
-// What the control group that grants least, of those that this process is in, lets its members use in the mean, rounded
-// down ("docker run --cpus", limits of Kubernetes, CPUQuota= of systemd); UINT32_MAX of id 0 where none limits it.
-// Above it the kernel stops all members until the next period, most often a tenth of a second, begins. Control groups
-// of both versions (Linux's Documentation/admin-guide/cgroup-v2.rst, cpu.max; scheduler/sched-bwc.rst,
-// cpu.cfs_quota_us).
-SharedProcessors granted_processors(const std::string& groups_of_process = "/proc/self/cgroup",
-                                    const std::string& mounted = "/sys/fs/cgroup");
+// Of these processes of one machine more are bound to processors than there are of them, or share a control group than
+// it grants.
+bool outnumber_processors(std::span<const ProcessorShare> processes);
 
 }  // namespace gccl

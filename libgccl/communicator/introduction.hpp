@@ -34,7 +34,7 @@ struct Introduction {
   std::int32_t code = 0;    // of what went wrong on this rank
   std::uint64_t plans = 0;  // digest of what this rank's library would do with many calls
   Contact contact;
-  SharedProcessors bound, granted;  // what this rank computes on
+  ProcessorShare processors;
   char host[240] = {};
   char text[240] = {};  // why
   struct Value {

@@ -37,23 +37,13 @@ Status fits_table(const World& world, const std::vector<Rank>& node) {
   return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
 }
 
-// More of these ranks share processors than there are of them.
-bool outnumber(const std::vector<const Introduction*>& ranks, SharedProcessors Introduction::*processors) {
-  return std::ranges::any_of(ranks, [&](const Introduction* a) {
-    return std::ranges::count_if(ranks, [&](const Introduction* b) {
-             return (a->*processors).id == (b->*processors).id;
-           }) > (a->*processors).count;
-  });
-}
-
 Status open_world(World* world) {
   Introduction& mine = world->introduction;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
   if (Status s = OpenTransports::open(world->bootstrap, &world->transports); !s.ok()) return s;
   world->recovery = Recovery::open(world->bootstrap);
   mine.contact = world->recovery->contact();
-  mine.bound = bound_processors();
-  mine.granted = granted_processors();
+  mine.processors = processor_share();
   mine.plans = 0;
   mine.set_plans(world->bootstrap.size);
   return {};
@@ -101,12 +91,12 @@ Status make_world(const std::shared_ptr<World>& world, const std::vector<Introdu
     return Status::error(
         world->grown ? s.text() : fmt::format("GCCL_ON_FAILURE is {}: {}", policy_name(world->policy), s.text()),
         s.code());
-  std::vector<const Introduction*> here;
+  std::vector<ProcessorShare> here;
   for (Rank r = 0; r < bootstrap.size; ++r)
-    if (members.node[r] == members.node[bootstrap.rank]) here.push_back(&ranks[r]);
+    if (members.node[r] == members.node[bootstrap.rank]) here.push_back(ranks[r].processors);
   const Environment environment = process_environment();
   world->oversubscribed = read_text(environment, "GCCL_OVERSUBSCRIBED").empty()
-                              ? outnumber(here, &Introduction::bound) || outnumber(here, &Introduction::granted)
+                              ? outnumber_processors(here)
                               : flag(environment, "GCCL_OVERSUBSCRIBED");
   world->transports->oversubscribed = world->oversubscribed;
   world->watch = std::make_unique<Watch>(bootstrap.rank);

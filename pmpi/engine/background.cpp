@@ -1,7 +1,6 @@
 #include "pmpi/engine/background.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <atomic>
@@ -123,11 +122,6 @@ void stop() {
     s.wake.notify_one();
   }
   if (s.thread.joinable()) s.thread.join();
-}
-
-int processors() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : int(std::thread::hardware_concurrency());
 }
 
 }  // namespace gccl::pmpi::background

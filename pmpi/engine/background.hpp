@@ -26,7 +26,4 @@ class KeepOff {
   const bool needed_;
 };
 
-// Processors that this process may run on.
-int processors();
-
 }  // namespace gccl::pmpi::background

@@ -22,7 +22,11 @@ void make_secret(char (&secret)[65]) {
   for (int i = 0; i < 8; ++i) std::snprintf(secret + 8 * i, 9, "%08x", unsigned(random()));
 }
 
-bool user_has_secret() { return std::getenv("GCCL_SECRET") || std::getenv("GCCL_SECRET_FILE"); }
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value && *value;
+}
+bool user_has_secret() { return is_set("GCCL_SECRET") || is_set("GCCL_SECRET_FILE"); }
 
 // The backend mpi calls MPI wherever GCCL makes progress, and below MPI_THREAD_MULTIPLE only one thread may. Then the
 // program's calls of MPI alone make progress.
@@ -72,14 +76,15 @@ class Rounds {
     return all_said(kConnected);
   }
 
- private:
-  static constexpr std::int64_t kConnected = -1, kFailed = -2;
-
   void gather(const void* mine, void* all, int bytes) {
     MPI_Request request = MPI_REQUEST_NULL;
     PMPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm_, &request);
     finish(request);
   }
+
+ private:
+  static constexpr std::int64_t kConnected = -1, kFailed = -2;
+
   void say(std::int64_t what) { gather(&what, heard_.data(), sizeof what); }
   bool all_said(std::int64_t what) const {
     return std::all_of(heard_.begin(), heard_.end(), [=](std::int64_t h) { return h == what; });
@@ -125,6 +130,10 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   if (rounds.part(made != GCCL_COMM_NULL)) {
     connected.comm = made;
     connected.descriptors = descriptors.promised();
+    const ProcessorShare mine = processor_share();
+    connected.processors.resize(std::size_t(size));
+    rounds.gather(&mine, connected.processors.data(), sizeof mine);
+    if (is_set("GCCL_OVERSUBSCRIBED")) connected.oversubscribed = std::atoi(std::getenv("GCCL_OVERSUBSCRIBED")) != 0;
   } else if (made != GCCL_COMM_NULL) {
     GCCL_Comm_release(&made);  // nobody else will come to free it
   }

@@ -3,9 +3,12 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/processors.hpp"
 #include "pmpi/engine/descriptors.hpp"
 
 namespace gccl::pmpi {
@@ -16,6 +19,8 @@ struct Connected {
   GCCL_Comm comm = GCCL_COMM_NULL;
   std::string error;
   PromisedDescriptors descriptors;
+  std::vector<ProcessorShare> processors;  // of each rank
+  std::optional<bool> oversubscribed;      // as GCCL_OVERSUBSCRIBED says
 };
 
 // Collective over `comm`, of 2 ranks or more, in its place among the collective calls on it: part of a blocking one.

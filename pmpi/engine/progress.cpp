@@ -180,12 +180,15 @@ bool poll(PendingRequest* pending) {
   return true;
 }
 
-// More ranks on this machine than processors?
-void look_for_oversubscription(const Communicator& k) {
+// As GCCL finds out for its own waits.
+void look_for_oversubscription(const Communicator& k, const Connected& made) {
+  if (made.oversubscribed) return set_oversubscribed(*made.oversubscribed);
   std::vector<int> nodes(static_cast<std::size_t>(k.me.size));
   if (GCCL_Comm_nodes(k.gccl, nodes.data()) != GCCL_SUCCESS) return;
-  const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(k.me.rank)]);
-  if (here > background::processors()) set_oversubscribed(true);
+  std::vector<ProcessorShare> here;
+  for (std::size_t r = 0; r < nodes.size(); ++r)
+    if (nodes[r] == nodes[std::size_t(k.me.rank)]) here.push_back(made.processors[r]);
+  if (outnumber_processors(here)) set_oversubscribed(true);
 }
 
 // Size 1 needs nobody else.
@@ -272,7 +275,7 @@ bool connect(Communicator& k) {
   k.gccl = made.comm;
   k.descriptors = std::move(made.descriptors);
   k.apart = same_ranks(k.mpi);
-  look_for_oversubscription(k);
+  look_for_oversubscription(k, made);
   const Locked lock;
   connected.push_back(&k);
   k.stage = Stage::ready;
