@@ -13,8 +13,8 @@ double exponential(Chance& chance, double mean) {
   return -std::log((double(chance.next() >> 11) + 0.5) * 0x1p-53) * mean;
 }
 
-// One job from its beginning to the end of the study. It works, or begins anew after a failure, or waits for a node
-// that is repaired; meanwhile each of its nodes may fail, whatever the job does.
+// One job from its beginning to the end of the study. It works, or begins anew after a failure, and each of its nodes
+// may fail meanwhile; or it waits, idle, for a node that is repaired.
 class Job {
  public:
   Job(const AvailabilityStudy& s, std::uint64_t cards, AvailabilityPolicy policy, std::uint64_t spares, double interval,
@@ -56,10 +56,12 @@ class Job {
   void spend(double span) {
     const double nodes = double(nodes_);
     now_ += span;
-    if (!waits()) at_risk_ += span * double(active_);
     if (waits()) {
       waiting_ += span * nodes;
-    } else if (pause_ > 0) {
+      return;
+    }
+    at_risk_ += span * double(active_);
+    if (pause_ > 0) {
       down_ += span * nodes;
       pause_ -= span;
       if (pause_ == 0) from_checkpoint_ = false;
@@ -77,7 +79,8 @@ class Job {
     kept_ += worked * double(active_);
     writing_ += (whole * s_.write + std::max(rest - interval_, 0.0) - std::max(since_checkpoint_ - interval_, 0.0)) *
                 double(active_);
-    unsaved_ = (whole > 0 ? std::min(rest, interval_) : worked) * double(active_) + (whole > 0 ? 0 : unsaved_);
+    if (whole > 0) unsaved_ = 0;
+    unsaved_ += (whole > 0 ? std::min(rest, interval_) : worked) * double(active_);
     since_checkpoint_ = rest;
     unbroken_ += worked;
   }
