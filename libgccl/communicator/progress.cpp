@@ -72,6 +72,21 @@ bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* stat
   return true;
 }
 
+namespace {
+
+// Where several operations are tested in turns, gives up the processor each time the first of them comes again.
+void yield_once_around(const Operation* op) {
+  constexpr unsigned kTestsMost = 256;  // the first may have ended, or be tested no more
+  thread_local const Operation* first = nullptr;
+  thread_local unsigned tests = 0;
+  if (first && op != first && ++tests < kTestsMost) return;
+  if (first) ::sched_yield();
+  first = op;
+  tests = 0;
+}
+
+}  // namespace
+
 bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::pending) {
@@ -81,7 +96,7 @@ bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
     if (made) *made = std::max(*made, any);
     if (stage() == Operation::Stage::pending) {
       // Nobody else paces the caller, who may test in a loop and hold up the rank that it waits for.
-      if (!made && any == Progress::nothing && c->world().oversubscribed) ::sched_yield();
+      if (!made && any == Progress::nothing && c->world().oversubscribed) yield_once_around(op);
       return false;
     }
   }
