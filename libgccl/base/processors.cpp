@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <fstream>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "libgccl/base/splitmix.hpp"
@@ -92,11 +94,15 @@ bool outnumber_processors(std::span<const ProcessorShare> processes) {
     return std::ranges::count_if(processes, within) > n;
   };
   Bound all{};
-  for (const ProcessorShare& p : processes)
+  std::set<Bound> sets;  // most processes have the same one
+  std::map<std::uint64_t, std::uint64_t> members;
+  for (const ProcessorShare& p : processes) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i] |= p.bound[i];
-  return crowd(all) || std::ranges::any_of(processes, [&](const ProcessorShare& p) {
-           return crowd(p.bound) || std::ranges::count(processes, p.group, &ProcessorShare::group) > p.granted;
-         });
+    sets.insert(p.bound);
+    if (++members[p.group] > p.granted) return true;
+  }
+  sets.insert(all);
+  return std::ranges::any_of(sets, crowd);
 }
 
 }  // namespace gccl

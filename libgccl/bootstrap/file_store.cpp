@@ -267,16 +267,12 @@ class FileServer final : public Files {
     bool news = !published_;
     for (const std::string& name : there)
       if (FileMember m; name.starts_with(kHello) && FileMember::parse(std::string_view(name).substr(kHello.size()), &m))
-        news |= hellos_.insert(name).second;
+        news |= hellos_.insert(m.token).second;
     if (!news) return {};
     published_ = true;
     BytesOut job;
     job.raw(kJob).raw(me_.token);
-    for (const std::string& name : hellos_) {
-      FileMember m;
-      FileMember::parse(std::string_view(name).substr(kHello.size()), &m);
-      job.raw(m.token);
-    }
+    for (const Token& t : hellos_) job.raw(t);
     return write_store_file(path("job"), job.bytes(), path(fmt::format("job.{}~", job_)));
   }
 
@@ -350,8 +346,8 @@ class FileServer final : public Files {
     return fmt::format("{} (store file://{})", missing_text(ranks, store_.size, limit_ms_), store_.prefix);
   }
 
-  std::vector<Token> members_;    // [r]: of rank r
-  std::set<std::string> hellos_;  // names of those that the job file lists
+  std::vector<Token> members_;  // [r]: of rank r
+  std::set<Token> hellos_;      // those that the job file lists
   bool published_ = false;
   Status doomed_;  // why the ranks cannot start
   // Of the current round.
