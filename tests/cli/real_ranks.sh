@@ -130,7 +130,8 @@ fi
 
 # Interrupted, and killed: no process, no segment.
 scenario long "$(run allreduce "$crash" "$lived" shrink ', "compute_us": "10s"')"
-segments=$(ls /dev/shm)
+segments() { find /dev/shm -maxdepth 1 -name 'gccl-*' | sort; }
+before=$(segments)
 for signal in INT KILL; do
   for transport in tcp shm; do
     GCCL_REAL_RANKS_TEST=$$ setsid "$gccl" run "$work/long.json" --engine real --transport $transport --quiet >/dev/null 2>&1 &
@@ -142,8 +143,8 @@ for signal in INT KILL; do
     [ -z "$(ours)" ] || fail "processes are left after $signal"
   done
 done
-# What other programs make there meanwhile they take away again.
-left() { comm -13 <(echo "$segments") <(ls /dev/shm); }
+# What other jobs make there meanwhile they take away again.
+left() { comm -13 <(echo "$before") <(segments); }
 made=$(left)
 for _ in $(seq 200); do
   [ -z "$made" ] && break
