@@ -80,6 +80,7 @@ Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, s
         fmt::format("a communicator of {} ranks on {} nodes: expected 1 to {} ranks on as many nodes at "
                     "most",
                     ranks, nodes, kRanksMax));
+    usable_ = false;
     return;
   }
   if (sources.table.empty() && sources.cluster.empty())
@@ -89,13 +90,17 @@ Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, s
       plan(sources.cluster, Rank(ranks), Rank(nodes), &cluster);
     } catch (const json::InputError& e) {
       for (auto& planned : planned_) planned.clear();
-      const std::string_view why = e.what();
-      warnings->push_back(fmt::format("{}{}", why.starts_with("GCCL_CLUSTER") ? "" : "GCCL_CLUSTER: ", why));
+      usable_ = false;
+      constexpr std::string_view kOfName = "GCCL_CLUSTER: /: ";  // what is wrong with the name, not in the file
+      std::string_view why = e.what();
+      if (why.starts_with(kOfName)) why.remove_prefix(kOfName.size());
+      warnings->push_back(fmt::format("GCCL_CLUSTER: {}", why));
     }
   if (!sources.table.empty()) try {
       read_table(sources.table, cluster, Rank(ranks), Rank(nodes), warnings);
     } catch (const json::InputError& e) {
       entries_ = {};
+      usable_ = false;
       warnings->push_back(fmt::format("GCCL_TUNING_FILE: {}", e.what()));
     }
 }
@@ -115,7 +120,10 @@ void Choices::read_table(const std::string& file, const std::string& cluster, Ra
     of_entry_.emplace_back();
     const auto protocol = nccl_protocol(e.protocol);
     if (algorithm && (!protocol || nccl_sends(*algorithm, *protocol))) {
-      of_entry_.back() = {.algorithm = *algorithm, .protocol = protocol, .channels = unsigned(e.channels)};
+      if (!nccl_runs(*algorithm, ranks, nodes)) continue;
+      // What a sweep predicts was found with its own channels, which carry as much as a link does; NCCL's carry less.
+      of_entry_.back() = {
+          .algorithm = *algorithm, .protocol = protocol, .channels = e.predicted_us ? 0 : unsigned(e.channels)};
     } else if (std::ranges::count(kCollectives, e.algorithm->kind)) {
       if (++unknown == 1) foreign = &e;
     }
@@ -161,6 +169,7 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
       for (Count low = std::exchange(before, bytes); here != last;) {
         low = first_change(low, bytes, std::max<Count>(unit, low / 64), [&](Count c) { return chosen(c) == last; });
         last = chosen(low);
+        if (!last) break;
         planned_[f].push_back({low, *last});
       }
     }

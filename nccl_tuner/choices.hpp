@@ -38,7 +38,8 @@ class Choices {
   // Null: nothing is known of the call. `function` is an index of kCollectives; bytes are the bigger of a rank's two
   // buffers.
   const Choice* find(std::size_t function, Count bytes) const;
-  std::string text() const;  // where they are from
+  std::string text() const;                // where they are from
+  bool usable() const { return usable_; }  // whether all sources could be read
 
  private:
   // Choices for one collective, each from its size on.
@@ -53,9 +54,10 @@ class Choices {
 
   TuningTable table_;
   PreparedTable entries_;
-  std::vector<std::optional<Choice>> of_entry_;  // empty: NCCL does not have its algorithm
+  std::vector<std::optional<Choice>> of_entry_;  // empty: NCCL does not have its algorithm, or not on these ranks
   std::array<std::vector<Planned>, kCollectives.size()> planned_;
   std::string text_;
+  bool usable_ = true;
 };
 
 }  // namespace gccl::nccl

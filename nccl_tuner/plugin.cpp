@@ -47,7 +47,7 @@ void find_shipped_files() {
   set_shipped_folders(all);
 }
 
-// Communicators of one shape share what was found out. Those that found something to warn about are asked again.
+// Communicators of one shape share what was found out. Where a source could not be read the next one looks again.
 std::shared_ptr<const Choices> choices_for(std::size_t ranks, std::size_t nodes, Logger log) {
   static std::once_flag once;
   std::call_once(once, find_shipped_files);
@@ -60,7 +60,7 @@ std::shared_ptr<const Choices> choices_for(std::size_t ranks, std::size_t nodes,
   std::vector<std::string> warnings;
   auto made = std::make_shared<const Choices>(sources, ranks, nodes, &warnings);
   for (const std::string& text : warnings) warn_once(log, text);
-  if (warnings.empty()) kept = made;
+  if (made->usable()) kept = made;
   return made;
 }
 

@@ -40,6 +40,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_ALGO", "any"},
     {"GCCL_TUNING_FILE", "none"},
     {"GCCL_PARAMETERS", "compiled in"},
+    {"GCCL_CLUSTER", "none"},
     {"GCCL_CHECK", "0", 0, 2},
     {"GCCL_DUMP", "none"},
     {"GCCL_DUMP_FORMAT", "torch", 0, 0, "torch|json"},

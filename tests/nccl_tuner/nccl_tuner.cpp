@@ -178,7 +178,7 @@ TEST_CASE("every version answers from a table: what it names costs nothing, the 
   sources(folder.write("t.json", table(kEntries)).string(), "");
   for (const int version : {3, 4, 5, 6}) {
     CAPTURE(version);
-    const Comm comm(version, 16, 2), large(version, 32, 4), one(version, 8, 1);
+    const Comm comm(version, 16, 2), large(version, 32, 4), one(version, 8, 1), spread(version, 4, 4);
     CHECK(ask(comm, kAllReduce, 8).forced == Forced{{kTree, kLL}});
     CHECK(ask(comm, kAllReduce, 65535).forced == Forced{{kTree, kLL}});
     CHECK(ask(comm, kAllReduce, 65536).forced == Forced{{kRing, kLL128}});
@@ -186,7 +186,8 @@ TEST_CASE("every version answers from a table: what it names costs nothing, the 
     CHECK(ask(comm, kAllReduce, 8).channels == 0);  // NCCL's own
     CHECK(ask(comm, kAllReduce, 1 << 20).forced == Forced{{kNvls, kSimple}});
     CHECK(ask(large, kAllReduce, ~std::size_t(0)).forced == Forced{{kNvlsTree, kSimple}});
-    CHECK(ask(comm, kAllGather, 1000).forced == Forced{{kPat, kSimple}});
+    CHECK(ask(spread, kAllGather, 1000).forced == Forced{{kPat, kSimple}});
+    CHECK(ask(comm, kAllGather, 1000).forced.empty());  // PAT is for one rank on each node
     CHECK(ask(one, kAllGather, 1000).forced.empty());
     CHECK(ask(comm, kBroadcast, 1000).forced == Forced{{kRing, kSimple}});
     CHECK(ask(comm, kReduce, 0).forced == Forced{{kRing, kSimple}});  // the protocol that NCCL thinks is cheapest
@@ -223,12 +224,32 @@ TEST_CASE("where a table names what NCCL lacks, the planner of a cluster beside 
   const Comm both(6, 16, 2);
   sources(file, "");
   const Comm alone(6, 16, 2);
+  folder.write("t.json", "no table");  // what has been found out for a shape of communicators is not looked for again
+  sources(file, cluster);
+  const Comm later(6, 16, 2);
+  CHECK(warnings.empty());
   for (const std::size_t bytes : {8u, 4096u, 1u << 20}) {
     CAPTURE(bytes);
+    CHECK(ask(later, kAllReduce, bytes).forced == ask(both, kAllReduce, bytes).forced);
     CHECK(!ask(planned, kAllReduce, bytes).forced.empty());
     CHECK(ask(both, kAllReduce, bytes).forced == ask(planned, kAllReduce, bytes).forced);
     CHECK(ask(alone, kAllReduce, bytes).forced.empty());
   }
+}
+
+TEST_CASE("channels that a sweep found for its own are not asked of NCCL, those of a table written for it are") {
+  const Folder folder;
+  const auto channels = [&](const char* name, const std::string& more) {
+    const std::string entry = R"({"collective": "allreduce", "algorithm": "ring", "protocol": "Simple", "chunks": 8,
+                                  "channels": 4)" +
+                              more + "}";
+    sources(folder.write(name, table(entry)).string(), "");
+    const Comm comm(6, 16, 2);
+    CHECK(ask(comm, kAllReduce, 65536).forced == Forced{{kRing, kSimple}});
+    return ask(comm, kAllReduce, 65536).channels;
+  };
+  CHECK(channels("swept.json", R"(, "predicted_us": 90, "predicted_at_bytes": 65536)") == 0);
+  CHECK(channels("written.json", "") == 4);
 }
 
 TEST_CASE("what NCCL rules out is left alone, and so are tables of other shapes") {
@@ -283,7 +304,7 @@ TEST_CASE("what cannot be used is warned about once, and NCCL starts and chooses
   } kCases[] = {
       {"", "", 16, 2, "neither GCCL_TUNING_FILE, a tuning table, nor GCCL_CLUSTER"},
       {gone, "", 16, 2, "gone.json: no such file"},
-      {"", gone, 16, 2, "GCCL_CLUSTER: /: there is no file"},
+      {"", gone, 16, 2, "GCCL_CLUSTER: there is no file"},
       {folder.path.string(), "", 16, 2, "is a folder, expected a file"},
       {folder.write("broken.json", "{").string(), "", 16, 2, "broken.json: not valid JSON at line 1"},
       {folder.write("kind.json", R"({"schema": "gccl/scenario/1"})").string(), "", 16, 2, "gccl/table/1"},
