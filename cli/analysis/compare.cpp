@@ -19,12 +19,15 @@ int compare_files(const CompareArguments& a) {
   const nlohmann::json c = sim::compare(json::Node::load(a.before), json::Node::load(a.after), a.threshold);
   if (!a.json.empty()) write_output(a.json, json::format_value(c, 1) + '\n');
   if (a.json != "-") write_stdout(sim::comparison_text(c));
+  if (c["times"] == 0)
+    write_stderr(
+        "gccl: no times were compared: where the tables speak of the same calls their times are of other sizes\n");
   return c["ok"].get<bool>() ? 0 : 1;
 }
 
 }  // namespace
 
-// Sets exit_code to 1 where something is slower by more than the threshold.
+// Sets exit_code to 1 where something is slower by more than the threshold, or is no longer right.
 void add_compare(Command& app, int& exit_code) {
   Command* command =
       app.add_subcommand("compare", "What got slower between two results, steps of LLMs, sweeps or tuning tables");
@@ -33,7 +36,9 @@ void add_compare(Command& app, int& exit_code) {
       ->required()
       ->value("BEFORE");
   command->add_option("after", a->after, "The same, later")->required()->value("AFTER");
-  command->add_option("--threshold", a->threshold, "Exit with 1 where something takes more than so many percent longer")
+  command
+      ->add_option("--threshold", a->threshold,
+                   "Exit with 1 where something takes more than so many percent longer, or is no longer right")
       ->check(Range{0, 1e6})
       ->capture_default_str();
   command->add_option("--json", a->json, "Write all differences as JSON; - for standard output")->value("FILE");

@@ -27,12 +27,16 @@ constexpr std::size_t kPrinted = 20;  // of each list; the JSON has all
 // What one document says, by what it is about.
 struct DocumentTimes {
   std::map<std::string, double> times;
+  std::map<std::string, std::string> failures;  // of those times that are not of a call that succeeded, how it did not
   std::map<std::string, std::string> winners;
 };
 
+// Exact: 16388 B are not 16 KiB.
 std::string size_and_ranks(const Node& row) {
-  return fmt::format("{}, {}", json::format_bytes(row.at("bytes").bytes(~std::uint64_t(0))),
-                     counted(std::uint64_t(row.at("ranks").integer(1, 1 << 30)), "rank"));
+  const std::uint64_t bytes = row.at("bytes").bytes(~std::uint64_t(0));
+  std::string size = json::format_bytes(bytes);
+  if (json::parse_bytes(size) != bytes) size = fmt::format("{} B", bytes);
+  return fmt::format("{}, {}", size, counted(std::uint64_t(row.at("ranks").integer(1, 1 << 30)), "rank"));
 }
 
 std::string optional_text(const Node& row, const char* key) {
@@ -40,11 +44,53 @@ std::string optional_text(const Node& row, const char* key) {
   return value != row.raw().end() && value->is_string() ? value->get<std::string>() : "";
 }
 
-// What stands in several rows gets a number from the second on.
-void add(std::map<std::string, double>& times, const std::string& what, double us) {
-  if (times.emplace(what, us).second) return;
+bool is_set(const Node& row, const char* key) {
+  const auto value = row.raw().find(key);
+  return value != row.raw().end() && *value == true;
+}
+
+// 0 where nothing is said of it.
+std::uint64_t optional_number(const Node& row, const char* key) {
+  const auto value = row.raw().find(key);
+  return value != row.raw().end() && value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
+}
+
+// What stands in several rows gets a number from the second on. By which name it was added.
+std::string add(std::map<std::string, double>& times, const std::string& what, double us) {
+  if (times.emplace(what, us).second) return what;
   for (unsigned i = 2;; ++i)
-    if (times.emplace(fmt::format("{} (row {} of these)", what, i), us).second) return;
+    if (std::string one = fmt::format("{} (row {} of these)", what, i); times.emplace(one, us).second) return one;
+}
+
+// What of a call is not as usual.
+std::string unusual(const Node& row) {
+  std::string text;
+  if (const std::string op = optional_text(row, "op"); !op.empty() && op != "sum") text += ", " + op;
+  if (const auto root = optional_number(row, "root")) text += fmt::format(", root {}", root);
+  if (is_set(row, "in_place")) text += ", in place";
+  if (const auto groups = optional_number(row, "groups"); groups > 1) text += fmt::format(", {} groups", groups);
+  if (const auto repeats = optional_number(row, "repeats")) text += fmt::format(", {} times", repeats);
+  return text;
+}
+
+// The algorithm, and of how it was carried out what the scenario states: what the planner chose may change.
+std::string stated_plan(const Node& row) {
+  std::string text = row.at("algorithm").string();
+  if (const std::string planner = optional_text(row, "planner"); !planner.empty()) text += ", as chosen by " + planner;
+  if (const std::string protocol = optional_text(row, "protocol");
+      !protocol.empty() && !is_set(row, "protocol_planned"))
+    text += ", " + protocol;
+  const auto chunks = optional_number(row, "chunks"), channels = optional_number(row, "channels"),
+             window = optional_number(row, "window");
+  if (chunks > 0 && !is_set(row, "planned")) text += fmt::format(", {}/{}, window {}", chunks, channels, window);
+  return text;
+}
+
+// How it did not succeed; empty where it did.
+std::string failure(const Node& row) {
+  if (const auto wrong = optional_number(row, "wrong")) return counted(wrong, "wrong element");
+  const auto faults = row.find("faults");
+  return faults && faults->raw().value("completed", true) == false ? "not completed" : "";
 }
 
 DocumentTimes of_result(const Node& document) {
@@ -52,11 +98,12 @@ DocumentTimes of_result(const Node& document) {
   for (const Node& row : document.at("runs").items(0, kRowsMax)) {
     std::string call = row.at("collective").string();
     if (const std::string label = optional_text(row, "label"); !label.empty()) call += " (" + label + ")";
-    call += fmt::format(" {} {} on {} ({})", size_and_ranks(row), optional_text(row, "dtype"),
+    call += fmt::format(" {} {}{} on {} ({})", size_and_ranks(row), optional_text(row, "dtype"), unusual(row),
                         row.at("cluster").string(), row.at("engine").string());
-    const std::string algorithm = row.at("algorithm").string();
-    add(m.times, fmt::format("{}: {}", call, algorithm), row.at("time_us").number(0, kTimeMax));
-    if (const auto fastest = row.find("fastest"); fastest && fastest->boolean()) m.winners[call] = algorithm;
+    const std::string plan = stated_plan(row);
+    const std::string what = add(m.times, fmt::format("{}: {}", call, plan), row.at("time_us").number(0, kTimeMax));
+    if (const std::string why = failure(row); !why.empty()) m.failures[what] = why;
+    if (const auto fastest = row.find("fastest"); fastest && fastest->boolean()) m.winners[call] = plan;
   }
   return m;
 }
@@ -111,12 +158,13 @@ DocumentTimes of_step(const Node& document) {
 // What two documents say of the same, and how much only one of them speaks of.
 struct Both {
   DocumentTimes before, after;
-  std::size_t compared = 0, only_before = 0, only_after = 0;
+  std::size_t compared = 0, times = 0, only_before = 0, only_after = 0;
 };
 
 Both of_rows(DocumentTimes before, DocumentTimes after) {
   Both both{std::move(before), std::move(after)};
   for (const auto& [what, us] : both.before.times) both.compared += both.after.times.count(what);
+  both.times = both.compared;
   both.only_before = both.before.times.size() - both.compared;
   both.only_after = both.after.times.size() - both.compared;
   return both;
@@ -137,12 +185,15 @@ std::string decision(const TuningTable::Entry& e) {
 }
 
 // Whether the times of both are of the same call: of as many ranks and nodes, and of one size. Older files do not state
-// the size; there it is the smallest simulated in the range, so the ranges must be the same.
-bool times_of_one_call(const TuningTable::Entry& x, const TuningTable::Entry& y) {
-  const auto machine = [](const TuningTable::Entry& e) {
-    return std::tuple(e.ranks_min, e.ranks_max, e.nodes_min, e.nodes_max);
+// the size; there it is the smallest simulated in the range, so the ranges must be the same. "All that the machine has"
+// is the same in both, though one has grown.
+bool times_of_one_call(const TuningTable::Entry& x, const TuningTable::Machine& of_x, const TuningTable::Entry& y,
+                       const TuningTable::Machine& of_y) {
+  const auto machine = [](const TuningTable::Entry& e, const TuningTable::Machine& m) {
+    return std::tuple(e.ranks_min, e.nodes_min, e.ranks_max == m.nodes * m.cards_per_node ? 0 : e.ranks_max,
+                      e.nodes_max == m.nodes ? 0 : e.nodes_max);
   };
-  if (!x.predicted_us || !y.predicted_us || machine(x) != machine(y)) return false;
+  if (!x.predicted_us || !y.predicted_us || machine(x, of_x) != machine(y, of_y)) return false;
   if (x.predicted_at_bytes && y.predicted_at_bytes) return x.predicted_at_bytes == y.predicted_at_bytes;
   return x.from_bytes == y.from_bytes && x.to_bytes == y.to_bytes;
 }
@@ -172,7 +223,8 @@ Both of_tables(const Node& before, const Node& after) {
           range_text(ranks_min, ranks_max, "rank"), range_text(nodes_min, nodes_max, "node"), a.machine.cluster);
       both.before.winners[call] = decision(x);
       both.after.winners[call] = decision(y);
-      if (!times_of_one_call(x, y)) continue;
+      if (!times_of_one_call(x, a.machine, y, b.machine)) continue;
+      ++both.times;
       const auto at = x.predicted_at_bytes && y.predicted_at_bytes ? x.predicted_at_bytes : std::nullopt;
       const std::string timed = at ? fmt::format("{}: at {}", call, json::format_bytes(*at)) : call;
       add(both.before.times, timed, *x.predicted_us);
@@ -205,10 +257,18 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
                     : kind == "gccl/tuning/1" ? of_rows(of_tuning(before), of_tuning(after))
                     : kind == "gccl/step/1"   ? of_rows(of_step(before), of_step(after))
                                               : of_rows(of_result(before), of_result(after));
-  Json slower = Json::array(), faster = Json::array(), changed = Json::array();
+  Json slower = Json::array(), faster = Json::array(), failed = Json::array(), changed = Json::array();
   for (const auto& [what, us] : both.before.times) {
     const auto at = both.after.times.find(what);
     if (at == both.after.times.end()) continue;
+    const auto how = [&](const DocumentTimes& of) {
+      const auto found = of.failures.find(what);
+      return found == of.failures.end() ? std::string() : found->second;
+    };
+    if (const std::string was = how(both.before), is = how(both.after); was != is) {  // no times of the same thing
+      if (!is.empty()) failed.push_back({{"what", what}, {"before", was}, {"after", is}});
+      continue;
+    }
     const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? kFromNothing : 0;
     Json row = {{"what", what}, {"before_us", us}, {"after_us", at->second}, {"percent", percent}};
     if (percent > threshold_percent + kRounding)
@@ -234,9 +294,11 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
           {"threshold_percent", threshold_percent},
           {"of", kind},
           {"compared", both.compared},
+          {"times", both.times},
           {"only_before", both.only_before},
           {"only_after", both.only_after},
-          {"ok", slower.empty()},
+          {"ok", slower.empty() && failed.empty()},
+          {"failed", std::move(failed)},
           {"slower", std::move(slower)},
           {"faster", std::move(faster)},
           {"winner_changed", std::move(changed)}};
@@ -245,22 +307,31 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
 std::string comparison_text(Json c) {
   json::replace_control(c);
   const auto compared = c["compared"].get<std::size_t>();
-  std::string text = fmt::format("{}{} in both; {} only before, {} only after; threshold {:.4g} %\n",
-                                 counted(compared, c["of"] == "gccl/table/1" ? "range" : "time"),
-                                 c["of"] == "gccl/table/1" ? " of calls" : "", c["only_before"].get<std::size_t>(),
-                                 c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
+  const bool tables = c["of"] == "gccl/table/1";
+  const auto times = c["times"].get<std::size_t>();
+  std::string text = fmt::format(
+      "{}{} in both{}; {} only before, {} only after; threshold {:.4g} %\n",
+      counted(compared, tables ? "range" : "time"), tables ? " of calls" : "",
+      tables ? fmt::format(", {} with times of the same call", times == 0 ? "none" : fmt::format("{}", times)) : "",
+      c["only_before"].get<std::size_t>(), c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
   const auto list = [&](const char* key, std::string_view title, auto line) {
     const Json& rows = c[key];
     text += fmt::format("\n{}: {}\n", title, rows.size());
     for (std::size_t i = 0; i < rows.size() && i < kPrinted; ++i) text += "  " + line(rows[i]) + '\n';
     if (rows.size() > kPrinted) text += fmt::format("  and {} more\n", rows.size() - kPrinted);
   };
-  const auto times = [](const Json& r) {
+  if (!c["failed"].empty())
+    list("failed", "no longer right", [](const Json& r) {
+      const std::string before = r["before"];
+      return fmt::format("{}: {} -> {}", r["what"].get<std::string>(), before.empty() ? "right" : before,
+                         r["after"].get<std::string>());
+    });
+  const auto change = [](const Json& r) {
     return fmt::format("{}: {} -> {}, {:+.3g} %", r["what"].get<std::string>(), format_time(r["before_us"]),
                        format_time(r["after_us"]), r["percent"].get<double>());
   };
-  list("slower", "slower", times);
-  list("faster", "faster", times);
+  list("slower", "slower", change);
+  list("faster", "faster", change);
   list("winner_changed", "another winner", [](const Json& r) {
     return fmt::format("{}: {} -> {}", r["what"].get<std::string>(), r["before"].get<std::string>(),
                        r["after"].get<std::string>());

@@ -69,6 +69,83 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("compare puts rows side by side that state the same, and says which are no longer right") {
+  const Folder folder;
+  const auto result = [&](const char* name, const std::vector<Json>& changes) {
+    Json rows = Json::array();
+    for (const Json& change : changes) {
+      rows.push_back({{"collective", "allreduce"},
+                      {"algorithm", "ring"},
+                      {"cluster", "c"},
+                      {"engine", "flow"},
+                      {"label", ""},
+                      {"dtype", "f32"},
+                      {"op", "sum"},
+                      {"root", 0},
+                      {"in_place", false},
+                      {"ranks", 8},
+                      {"bytes", 16384},
+                      {"protocol", "LL"},
+                      {"protocol_planned", false},
+                      {"planned", true},
+                      {"chunks", 4},
+                      {"channels", 2},
+                      {"window", 4},
+                      {"time_us", 100},
+                      {"wrong", nullptr}});
+      rows.back().update(change);
+    }
+    return folder.write(name, Json{{"schema", "gccl/result/1"}, {"runs", rows}}.dump()).string();
+  };
+  const auto compared = [&](const std::vector<Json>& before, const std::vector<Json>& after) {
+    const Ended e = run_gccl({"compare", result("a.json", before), result("b.json", after), "--json", "-"});
+    CAPTURE(e.err);
+    REQUIRE(e.code <= 1);
+    Json c = Json::parse(e.out);
+    CHECK(c["ok"] == (e.code == 0));
+    return c;
+  };
+  // A row before the others moves none of them: each is known by what the scenario states of it.
+  const Json simple = {{"protocol", "Simple"}, {"time_us", 50}};
+  const std::pair<const char*, Json> kStated[] = {
+      {"protocol", "LL128"}, {"op", "max"}, {"root", 3},   {"in_place", true},  {"groups", 4}, {"repeats", 10},
+      {"bytes", 16388},      {"window", 8}, {"chunks", 8}, {"planner", "nccl"}, {"label", "x"}};
+  for (const auto& [key, value] : kStated) {
+    CAPTURE(key);
+    Json other = {{key, value}, {"time_us", 10}};
+    Json own = Json::object();
+    if (std::string(key) == "window" || std::string(key) == "chunks") other["planned"] = own["planned"] = false;
+    const Json c = compared({own, simple}, {other, own, simple});
+    CHECK(c["compared"] == 2);
+    CHECK(c["only_after"] == 1);
+    CHECK(c["slower"].empty());
+    CHECK(c["faster"].empty());
+  }
+  // What the planner chooses may change.
+  CHECK(compared({Json::object()}, {{{"chunks", 8}, {"time_us", 120}}})["slower"].size() == 1);
+  CHECK(compared({{{"protocol_planned", true}}},
+                 {{{"protocol", "LL128"}, {"protocol_planned", true}, {"time_us", 120}}})["slower"]
+            .size() == 1);
+
+  // A call that fails early is not a fast one.
+  const auto ends = [](bool completed, double us) {
+    return Json{{"faults", {{"completed", completed}}}, {"time_us", us}};
+  };
+  Json c = compared({ends(true, 100)}, {ends(false, 1)});
+  CHECK(c["failed"] == Json::array({{{"what", "allreduce 16 KiB, 8 ranks f32 on c (flow): ring, LL"},
+                                     {"before", ""},
+                                     {"after", "not completed"}}}));
+  CHECK(c["faster"].empty());
+  c = compared({{{"wrong", 0}}}, {{{"wrong", 500}, {"time_us", 1}}});
+  CHECK(c["failed"][0]["after"] == "500 wrong elements");
+  CHECK(compared({ends(false, 1)}, {ends(true, 100)})["slower"].empty());
+  CHECK(compared({ends(false, 1)}, {ends(false, 2)})["slower"].size() == 1);
+  const Ended e = run_gccl({"compare", result("a.json", {ends(true, 100)}), result("b.json", {ends(false, 1)})});
+  CHECK(e.out.find(
+            "no longer right: 1\n  allreduce 16 KiB, 8 ranks f32 on c (flow): ring, LL: right -> not completed\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("compare puts two tables side by side: ranges that both are about, and times at one size") {
   const Folder folder;
   const auto table = [&](const char* name, const std::string& cluster, const std::string& entries) {
@@ -90,6 +167,7 @@ TEST_CASE("compare puts two tables side by side: ranges that both are about, and
   const Json c = Json::parse(e.out);
   CHECK(c["of"] == "gccl/table/1");
   CHECK(c["compared"] == 3);
+  CHECK(c["times"] == 1);
   CHECK(c["only_before"] == 1);
   CHECK(c["only_after"] == 1);
   REQUIRE(c["slower"].size() == 1);
@@ -137,6 +215,13 @@ TEST_CASE("compare puts no times side by side that tables state of different cal
   // Nor is a call of up to 4 ranks one of up to 8.
   CHECK(times(less + R"(,"ranks_max":4)", "8", less, "8") == 0);
 
+  // All that the machine has is the same, though it has grown.
+  const std::string grown = table("g.json", less, 20, "8");
+  std::string text_of_grown = read_text(grown);
+  text_of_grown.replace(text_of_grown.find("\"nodes\":2"), 9, "\"nodes\":3");
+  folder.write("g.json", text_of_grown);
+  CHECK(run_gccl({"compare", table("a.json", less, 10, "8"), grown}).code == 1);
+
   // From different grids of one sweep.
   const auto tuned = [&](const char* name, const char* bytes) {
     const std::string file = (folder.path / name).string();
@@ -150,7 +235,8 @@ TEST_CASE("compare puts no times side by side that tables state of different cal
   CHECK(run_gccl({"compare", small, large}).code == 0);
   const std::string text = run_gccl({"compare", large, small}).out;
   CHECK(text.find("faster: 0") != std::string::npos);
-  CHECK(text.starts_with("1 range of calls in both;"));
+  CHECK(text.starts_with("1 range of calls in both, none with times of the same call;"));
+  CHECK(run_gccl({"compare", large, small}).err.find("no times were compared") != std::string::npos);
   CHECK(Json::parse(read_text(small))["entries"][0]["predicted_at_bytes"] == 16);  // bf16 of each of 8 ranks
   CHECK(Json::parse(read_text(large))["entries"][0]["predicted_at_bytes"] == 4096);
 }
