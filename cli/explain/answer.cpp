@@ -103,7 +103,8 @@ class ExplanationBuilder {
     Json out = {{"theirs", o.theirs.empty() ? Json() : Json(o.theirs)}, {"note", o.note}};
     const bool nccl = q_.as == PlannerKind::nccl;
     out["decided"] =
-        o.theirs.empty() ? "there is no rule for this collective"
+        o.theirs.empty()
+            ? view_.all.size == 1 ? "one rank has nobody to send to" : "there is no rule for this collective"
         : !nccl ? "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)"
         : nccl_model().empty() ? "NCCL has no other way, whatever the size"
                                : "the lowest time in NCCL's own model (select/others/nccl_model.hpp)";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gccl {
@@ -16,6 +17,13 @@ inline std::vector<std::string> split_text(const std::string& text, char by) {
     at = end + 1;
   }
   return parts;
+}
+
+// Without the spaces around it.
+inline std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
 }
 
 }  // namespace gccl

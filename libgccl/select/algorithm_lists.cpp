@@ -8,6 +8,7 @@
 #include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
 #include "libgccl/base/quoted.hpp"
+#include "libgccl/base/split_text.hpp"
 #include "libgccl/base/units.hpp"
 #include "libgccl/select/overrides.hpp"
 
@@ -21,12 +22,6 @@ constexpr Count kNoEnd = std::numeric_limits<Count>::max();
 struct WrongList {
   std::string text;
 };
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;

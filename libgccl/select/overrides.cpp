@@ -4,6 +4,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
+#include "libgccl/base/split_text.hpp"
 
 namespace gccl {
 
@@ -25,6 +26,7 @@ std::vector<std::string> split_names(const std::string& list) {
       names.back() += c;
     }
   }
+  for (std::string& name : names) name = trimmed(name);
   return names;
 }
 
@@ -36,7 +38,8 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
     if (item.empty()) continue;
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos) return wrong(fmt::format("\"{}\" is not COLLECTIVE=ALGORITHM", item));
-    const std::string collective = item.substr(0, equals), algorithm = item.substr(equals + 1);
+    const std::string collective(trimmed(std::string_view(item).substr(0, equals))),
+        algorithm(trimmed(std::string_view(item).substr(equals + 1)));
     const auto kind = collective_named(collective);
     if (!kind)
       return wrong(

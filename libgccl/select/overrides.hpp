@@ -9,7 +9,7 @@
 
 namespace gccl {
 
-// At the commas, but not inside parentheses: hierarchical(ring,swing) is one name.
+// At the commas, but not inside parentheses: hierarchical(ring,swing) is one name. Without spaces around the names.
 std::vector<std::string> split_names(const std::string& list);
 
 // A table such as "allreduce=ring,broadcast=chain", checked; "" is empty.

@@ -174,7 +174,7 @@ std::string headline(const Json& e) {
     return fmt::format("GCCL takes {}: {} predicted", plan_text(c), format_time(number_of(c, "predicted_us")));
   }
   if (!c["theirs"].is_string())
-    return fmt::format("{} has no rule for it", who) +
+    return who + (e["ranks"] == 1 ? " sends nothing on one rank" : " has no rule for it") +
            (e["candidates"].empty() ? ""
                                     : fmt::format("; GCCL takes {}: {} predicted", plan_text(e["candidates"][0]),
                                                   format_time(number_of(e["candidates"][0], "predicted_us"))));

@@ -100,6 +100,9 @@ TEST_CASE("where another library has no rule, explain says so, and what GCCL tak
   const Ended e = run_gccl(words);
   CHECK(e.out.find("\nOpen MPI has no rule for it; GCCL takes direct: 2.6") != std::string::npos);
   CHECK(e.out.find("changes with the size") == std::string::npos);
+  CHECK(run_gccl({"explain", "dgx-h100-superpod-2048", "--collective", "allreduce", "--bytes", "1KiB", "--ranks", "1",
+                  "--as", "nccl"})
+            .out.find("\nNCCL sends nothing on one rank; GCCL takes ") != std::string::npos);
   const Json j = explained(theirs);
   CHECK(j["choice"]["theirs"].is_null());
   CHECK(j["crossovers"].empty());

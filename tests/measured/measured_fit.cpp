@@ -215,7 +215,8 @@ TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is wri
     CHECK(e.code == 2);
     return e.err;
   };
-  CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "out.json"}).find("can be compared") != std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "out.json"}).find("of 1 measured row none can be compared") !=
+        std::string::npos);
   CHECK(error({"m.csv", "--cluster", "eight.json"}).find("--output is required") != std::string::npos);
   CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "guess.json"}).find("is read, and cannot be an output too") !=
         std::string::npos);

@@ -282,7 +282,7 @@ TEST_CASE("what cannot be a journal is refused and left as it is") {
   const std::string file = folder.write("s.json", scenario()).string();
   folder.write("result.json", "{\"schema\":\"gccl/result/1\"}\n");
   const std::pair<std::string, std::string> kCases[] = {
-      {"result.json", "gccl: result.json: is no journal of gccl run (its first line is not "},
+      {"result.json", "gccl: result.json: is no journal of gccl (its first line is not "},
       {"/dev/full", "gccl: /dev/full: is no regular file, as a journal must be\n"},
       {"no/folder/j", "gccl: no/folder/j: cannot be written: No such file or directory\n"},
       {".", "gccl: .: cannot be written: Is a directory\n"},
@@ -302,6 +302,6 @@ TEST_CASE("what cannot be a journal is refused and left as it is") {
   REQUIRE(fcntl(fd, F_SETLK, &lock) == 0);
   const Ended e = run_gccl({"run", file, "--resume", "j"}, folder.path);
   CHECK(e.code == 2);
-  CHECK(e.err == "gccl: j: is in use by another gccl run\n");
+  CHECK(e.err == "gccl: j: is in use by another gccl\n");
   close(fd);
 }

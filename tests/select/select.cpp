@@ -118,7 +118,8 @@ TEST_CASE("an override decides before that, unless it cannot serve the call") {
   tuning.preferences = {{.algorithm = named(Collective::allreduce, "swing")}};
   Overrides ring, direct;
   REQUIRE(Overrides::parse("allreduce=ring", &ring).ok());
-  REQUIRE(Overrides::parse("allreduce=direct", &direct).ok());
+  REQUIRE(Overrides::parse(" allreduce = direct , ", &direct).ok());
+  CHECK(direct.text() == "allreduce=direct");
   CHECK(planned(1000, 8, tuning, ring).algorithm->name == "ring");
   const Plan p = planned(1000, 1000, tuning, direct);
   CHECK(p.algorithm->name == "swing");

@@ -291,6 +291,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   check_keep(options.keep, problem.parameters);
   // What can be compared at all, and is no outlier.
   const auto cluster = read_cluster(problem.cluster, problem.parameters);
+  const std::size_t measured = rows.size() + skipped.size();  // before those of `rows` that are skipped from here on
   const MeasuredPoints points(rows, cluster, problem.cluster_file, skipped);
   const std::vector<std::string> outliers = outliers_of(rows);
   RowIndices usable;
@@ -301,8 +302,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
       ++report.outliers;
   if (usable.empty())
     throw json::InputError(fmt::format("{}: of {} none can be compared with this cluster; gccl validate says why",
-                                       problem.cluster_file.string(),
-                                       counted(rows.size() + skipped.size(), "measured row")));
+                                       problem.cluster_file.string(), counted(measured, "measured row")));
   const std::set<std::size_t> used = chosen(rows, usable, options.hold_out);
   RowIndices fit_rows(used.begin(), used.end()), held_out;
   for (const std::size_t i : usable)

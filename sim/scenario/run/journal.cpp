@@ -39,7 +39,7 @@ Journal::Journal(const std::filesystem::path& file) : file_(file) {
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     if (fcntl(fd_, F_SETLK, &lock) != 0) {
-      if (errno == EACCES || errno == EAGAIN) fail("is in use by another gccl run");
+      if (errno == EACCES || errno == EAGAIN) fail("is in use by another gccl");
       fail(fmt::format("cannot be locked: {}", std::strerror(errno)));
     }
     read();
@@ -61,9 +61,8 @@ void Journal::read() {
   }
   if (!text.starts_with(kHeader)) {
     if (!kHeader.starts_with(text))
-      throw json::InputError(
-          fmt::format("{}: is no journal of gccl run (its first line is not {}); it was left as it is", file_.string(),
-                      kHeader.substr(0, kHeader.size() - 1)));
+      throw json::InputError(fmt::format("{}: is no journal of gccl (its first line is not {}); it was left as it is",
+                                         file_.string(), kHeader.substr(0, kHeader.size() - 1)));
     text.clear();
   }
   const std::size_t whole = text.empty() ? 0 : text.rfind('\n') + 1;
