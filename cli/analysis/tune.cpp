@@ -27,30 +27,34 @@ bool has_nccl(const sim::SweepQuestion& question) {
 
 bool written(const std::string& to, const std::string& text) { return to.empty() || output_written(to, text, "gccl"); }
 
-// Every output. Whether there was something for each of them, and all were written.
+// Every output. Whether there was something for each of them, and all were written. What was there before stays where
+// nothing was found that could take its place.
 bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {
+  const TuningTable table = sim::tuning_table(document, *question.cluster);
+  if (table.entries.empty()) {
+    std::string kept;
+    for (const std::string* to : {&a.html, &a.table, &a.nccl, &a.openmpi, &a.openmpi_json, &a.mpich})
+      if (!to->empty()) kept += (kept.empty() ? "" : ", ") + printable_line(*to);
+    if (!kept.empty())
+      write_stderr(fmt::format("gccl: {}: not written: nothing was simulated{}\n", kept,
+                               document["complete"].get<bool>() ? "; more --steps may help" : ""));
+    return written(a.json, json::format_value(document, 1) + '\n') && kept.empty();
+  }
   bool all = written(a.json, json::format_value(document, 1) + '\n');
   std::vector<sim::ShownFile> shown;
   const auto file = [&](const std::string& to, std::string title, std::string use, std::string text) {
     all &= written(to, text);
     shown.push_back({std::move(title), std::move(use), std::move(text)});
   };
-  const TuningTable table = sim::tuning_table(document, *question.cluster);
-  if (table.entries.empty() && !a.table.empty()) {
-    all = false;
-    write_stderr(fmt::format("gccl: {}: not written: nothing was simulated, and a table has at least one entry{}\n",
-                             printable_line(a.table),
-                             document["complete"].get<bool>() ? "; more --steps may help" : ""));
-  }
-  if (!table.entries.empty())
-    file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
+  const sim::Operations operations = a.commutative ? sim::Operations::commute : sim::Operations::any;
+  file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
   if (has_nccl(question))
     file(a.nccl, "NCCL: for its example tuner plug-in", "NCCL_TUNER_CONFIG_FILE=tuner.csv", sim::nccl_csv(document));
   file(a.openmpi, "Open MPI: rules",
        "mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules.txt",
-       sim::openmpi_rules(document));
+       sim::openmpi_rules(document, operations));
   file(a.openmpi_json, "Open MPI 6: rules", "mpirun --mca coll_tuned_dynamic_rules_filename rules.json",
-       sim::openmpi_json(document));
+       sim::openmpi_json(document, operations));
   file(a.mpich, "MPICH: selection",
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
        sim::mpich_json(document, a.mpich_release == "4.0" ? sim::MpichRelease::v4_0 : sim::MpichRelease::v4_1));
@@ -80,9 +84,16 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
     const std::size_t otherwise = sim::exported_otherwise(document, library).size();
     if (otherwise > 0)
       write_stderr(fmt::format(
-          "gccl: {}: at {} of {} places the fastest is nothing that {} has; the file names the fastest of its own\n",
+          "gccl: {}: at {} of {} places the fastest is a plan that {} cannot carry out; the file names the fastest of "
+          "its own, if any\n",
           printable_line(*file), otherwise, document["cells"].size(), sim::kLibraryNames[std::size_t(library)]));
   }
+  const std::string& rules = a.openmpi.empty() ? a.openmpi_json : a.openmpi;
+  if (const std::size_t left = sim::cells_for_commuting(document); left > 0 && !rules.empty() && !a.commutative)
+    write_stderr(fmt::format(
+        "gccl: {}: at {} of {} places the fastest of Open MPI's is right only for operations that commute, which its "
+        "rules cannot ask for; they leave these to Open MPI. --commutative names it\n",
+        printable_line(rules), left, document["cells"].size()));
 }
 
 int tune(const TuneArguments& a) {

@@ -201,6 +201,10 @@ void add_tune_options(Command& command, TuneArguments& a) {
   file("--export-nccl", a.nccl, "Write a file for the tuner plug-in that comes with NCCL as an example");
   file("--export-openmpi", a.openmpi, "Write a rules file for Open MPI (coll_tuned_dynamic_rules_filename)");
   file("--export-openmpi-json", a.openmpi_json, "Write the same as JSON, which Open MPI 6 reads");
+  command.add_flag("--commutative", a.commutative,
+                   "For --export-openmpi*: the programs' operations all commute, as those of MPI itself do; without it "
+                   "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
+                   "operation");
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");
   command.add_option("--mpich", a.mpich_release, "Which MPICH --export-mpich is for: 4.1 (and later) or 4.0")
       ->check(OneOf{"4.1", "4.0"})

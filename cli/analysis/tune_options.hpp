@@ -17,7 +17,7 @@ struct TuneArguments : ClusterArgument {
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2, confirmed = 3;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  bool quiet = false;
+  bool commutative = false, quiet = false;
 };
 
 void add_tune_options(Command& command, TuneArguments& a);

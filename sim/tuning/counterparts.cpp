@@ -18,10 +18,11 @@ struct Row {
 };
 
 // Open MPI: ompi/mca/coll/base and the numbers of coll/tuned 4.1; a chain is its pipeline in one segment. MPICH:
-// src/mpi/coll of 4.0. Off powers of two theirs do something else where it is said here.
+// src/mpi/coll of 4.0. Off powers of two theirs do something else where it is said here. Its reduce_scatter_block of
+// operations that do not commute is a reduce of its own, and then a scatter.
 constexpr Row kRows[] = {
     {Library::openmpi, Collective::allreduce, "recursive_doubling", {"recursive_doubling", 3}},
-    {Library::openmpi, Collective::allreduce, "ring", {"ring", 4}},
+    {Library::openmpi, Collective::allreduce, "ring", {"ring", 4, true}},
     {Library::openmpi, Collective::allreduce, "rabenseifner", {"rabenseifner", 6}},
     {Library::openmpi, Collective::allgather, "bruck", {"bruck", 2}},
     {Library::openmpi, Collective::allgather, "recursive_doubling", {"recursive_doubling", 3}, Holds::powers_of_two},
@@ -32,8 +33,8 @@ constexpr Row kRows[] = {
     {Library::openmpi, Collective::broadcast, "chain", {"pipeline", 3}},
     {Library::openmpi, Collective::broadcast, "binomial", {"binomial", 6}},
     {Library::openmpi, Collective::reduce, "direct", {"linear", 1}},
-    {Library::openmpi, Collective::reduce, "chain", {"pipeline", 3}},
-    {Library::openmpi, Collective::reduce, "binomial", {"binomial", 5}},
+    {Library::openmpi, Collective::reduce, "chain", {"pipeline", 3, true}},
+    {Library::openmpi, Collective::reduce, "binomial", {"binomial", 5, true}},
     {Library::openmpi, Collective::reduce, "rabenseifner", {"rabenseifner", 7}},
     {Library::openmpi, Collective::gather, "linear", {"basic_linear", 1}},
     {Library::openmpi, Collective::gather, "binomial", {"binomial", 2}},

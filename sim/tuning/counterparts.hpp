@@ -16,6 +16,9 @@ constexpr std::string_view kLibraryNames[kLibraries] = {"NCCL", "Open MPI", "MPI
 struct Counterpart {
   std::string_view name;  // as the library names it
   int id = 0;             // as Open MPI numbers it
+  // Right only for operations that commute, and taken for others too where a rule of Open MPI names it: its own choice
+  // looks at the operation, its rules cannot.
+  bool commuting = false;
 };
 
 // What a counterpart depends on besides the algorithm.

@@ -19,7 +19,13 @@ std::string lower(std::string text) {
   return text;
 }
 
-// A comment for each cell whose fastest algorithm the library does not have.
+// Cells of sizes that were asked for.
+std::size_t grid_cells(const Json& document) {
+  return std::size_t(
+      std::ranges::count(document["cells"], false, [](const Json& c) { return c["bisection"].get<bool>(); }));
+}
+
+// What is to be known of the file as a whole.
 std::string comments(const Json& document, Library library) {
   const Json all = exported_otherwise(document, library);
   // One line, and a short one: NCCL's example takes none of 256 characters.
@@ -30,8 +36,11 @@ std::string comments(const Json& document, Library library) {
       fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and up to the sizes below.\n",
                   cluster, document["engine"].get<std::string>());
   if (!all.empty())
-    text += fmt::format("# At {} of the {} places simulated GCCL has a faster algorithm that {} does not have.\n",
+    text += fmt::format("# At {} of the {} places simulated the fastest is a plan of GCCL that {} cannot carry out.\n",
                         all.size(), document["cells"].size(), kLibraryNames[std::size_t(library)]);
+  if (const std::size_t missing = document["missing"].size(); missing > 0)
+    text += fmt::format("# Not complete: {} of {} places were not simulated; there {} chooses as ever.\n", missing,
+                        missing + grid_cells(document), kLibraryNames[std::size_t(library)]);
   return text;
 }
 
@@ -48,7 +57,21 @@ std::map<Collective, std::vector<TunedCalls>> by_collective(const Json& document
   return all;
 }
 
+// What a rule names; nothing where Open MPI is to choose by itself.
+std::optional<Counterpart> openmpi_algorithm(const Segment& s, Operations operations) {
+  if (!s.tried) return std::nullopt;
+  const Counterpart c = counterpart_of(*s.cell, *s.tried, Library::openmpi);
+  return c.commuting && operations == Operations::any ? std::nullopt : std::optional(c);
+}
+
 }  // namespace
+
+std::size_t cells_for_commuting(const Json& document) {
+  return std::size_t(std::ranges::count_if(document["cells"], [](const Json& cell) {
+    const Json* const best = fastest(cell, Library::openmpi);
+    return best && counterpart_of(cell, *best, Library::openmpi).commuting;
+  }));
+}
 
 Json exported_otherwise(const Json& document, Library library) {
   Json all = Json::array();
@@ -69,15 +92,17 @@ TuningTable tuning_table(const Json& document, const Cluster& cluster) {
   std::vector<Rank> on_node(cluster.nodes(), 0);
   for (Card c = 0; c < cluster.cards(); ++c) ++on_node[cluster.node_of(c)];
   TuningTable t{.name = document["cluster"]["name"].get<std::string>() + "-tuned",
-                .description = fmt::format("By gccl tune for {}, {} engine, {}: the fastest of what was simulated.",
+                .description = fmt::format("By gccl tune for {}, {} engine, {}: the fastest of what was simulated{}.",
                                            cluster_text(document), document["engine"].get<std::string>(),
-                                           document["dtype"].get<std::string>()),
+                                           document["dtype"].get<std::string>(),
+                                           document["missing"].empty() ? "" : "; not complete"),
                 .machine = {.cluster = std::string(cluster.name()),
                             .nodes = cluster.nodes(),
                             .cards_per_node = *std::ranges::max_element(on_node),
                             .backends = std::string(cluster.backends())}};
   for (const TunedCalls& calls : tuned_calls(document, std::nullopt))
     for (const Segment& s : calls.segments) {
+      if (!s.tried) continue;
       const Json& tried = *s.tried;
       t.entries.push_back({.ranks_min = calls.ranks,
                            .ranks_max = calls.ranks,
@@ -98,23 +123,21 @@ TuningTable tuning_table(const Json& document, const Cluster& cluster) {
 std::string nccl_csv(const Json& document) {
   std::string text = comments(document, Library::nccl) +
                      "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff\n"
-                     "# channels -1: NCCL's own number, where the call is not cut up\n";
+                     "# channels -1: NCCL's own number, whose channels carry less than those simulated\n";
   for (const auto& [kind, list] : by_collective(document, Library::nccl))
     for (const TunedCalls& calls : list)
       for (const Segment& s : calls.segments) {
         if (!s.tried || !(*s.tried)["protocol"].is_string()) continue;
-        const bool whole = (*s.tried)["chunks"] == 1;
-        text += fmt::format("{},{},{},{},{},{},{},{},-1,-1\n", nccl_collective(kind), s.from, s.to - 1,
+        text += fmt::format("{},{},{},{},{},-1,{},{},-1,-1\n", nccl_collective(kind), s.from, s.to - 1,
                             counterpart_of(*s.cell, *s.tried, Library::nccl).name,
-                            lower((*s.tried)["protocol"].get<std::string>()),
-                            whole ? -1 : (*s.tried)["channels"].get<int>(), calls.nodes, calls.ranks);
+                            lower((*s.tried)["protocol"].get<std::string>()), calls.nodes, calls.ranks);
       }
   return text;
 }
 
 // A rule for a number of ranks holds up to the next one, and the first for all below it: so numbers between and beyond
 // those simulated get algorithm 0, which is Open MPI's own choice. So do sizes beyond the largest.
-std::string openmpi_rules(const Json& document) {
+std::string openmpi_rules(const Json& document, Operations operations) {
   const auto all = by_collective(document, Library::openmpi);
   std::string text = comments(document, Library::openmpi);
   text += fmt::format("{}  # collectives\n", all.size());
@@ -136,9 +159,13 @@ std::string openmpi_rules(const Json& document) {
       text += fmt::format("{} {}  # ranks, rules: bytes, algorithm, fan in or out, segment\n", n,
                           calls->segments.size() + (sizes ? 1 : 0));
       for (const Segment& s : calls->segments) {
-        const Counterpart c =
-            s.tried ? counterpart_of(*s.cell, *s.tried, Library::openmpi) : Counterpart{"its own choice"};
-        text += fmt::format("{} {} 0 0  # {}\n", s.from, c.id, c.name);
+        const auto c = openmpi_algorithm(s, operations);
+        const bool commuting = !c && s.tried;
+        text += fmt::format("{} {} 0 0  # {}\n", s.from, c ? c->id : 0,
+                            c           ? std::string(c->name)
+                            : commuting ? fmt::format("its own choice: {} is for operations that commute",
+                                                      counterpart_of(*s.cell, *s.tried, Library::openmpi).name)
+                                        : "its own choice");
       }
       if (sizes) text += fmt::format("{} 0 0 0  # not simulated\n", calls->segments.back().to);
     }
@@ -146,19 +173,16 @@ std::string openmpi_rules(const Json& document) {
   return text;
 }
 
-std::string openmpi_json(const Json& document) {
+std::string openmpi_json(const Json& document, Operations operations) {
   Json collectives = Json::object();
   for (const auto& [kind, list] : by_collective(document, Library::openmpi)) {
     Json& sizes = collectives[std::string(openmpi_collective(kind)->name)] = Json::array();
     for (const TunedCalls& calls : list) {
       Json rules = Json::array();
       for (const Segment& s : calls.segments)
-        if (s.tried)
-          rules.push_back({{"msg_size_min", s.from},
-                           {"msg_size_max", s.to - 1},
-                           {"alg", counterpart_of(*s.cell, *s.tried, Library::openmpi).id},
-                           {"faninout", 0},
-                           {"segsize", 0}});
+        if (const auto c = openmpi_algorithm(s, operations))
+          rules.push_back(
+              {{"msg_size_min", s.from}, {"msg_size_max", s.to - 1}, {"alg", c->id}, {"faninout", 0}, {"segsize", 0}});
       sizes.push_back({{"comm_size_min", calls.ranks}, {"comm_size_max", calls.ranks}, {"rules", std::move(rules)}});
     }
   }

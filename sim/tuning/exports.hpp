@@ -20,10 +20,14 @@ TuningTable tuning_table(const nlohmann::json& document, const Cluster& cluster)
 
 // The CSV of NCCL's example tuner plug-in (NVIDIA/nccl plugins/tuner/example).
 std::string nccl_csv(const nlohmann::json& document);
-// Classic rules, which every Open MPI with coll/tuned reads: version 1, without a header.
-std::string openmpi_rules(const nlohmann::json& document);
+// Classic rules, which every Open MPI with coll/tuned reads: version 1, without a header. Where the fastest needs an
+// operation that commutes it is named only for programs whose operations all do; else Open MPI chooses by itself.
+enum class Operations : std::uint8_t { any, commute };
+std::string openmpi_rules(const nlohmann::json& document, Operations operations);
 // Rules of version 3, as JSON: Open MPI 6.
-std::string openmpi_json(const nlohmann::json& document);
+std::string openmpi_json(const nlohmann::json& document, Operations operations);
+// How many of the cells that leaves to Open MPI.
+std::size_t cells_for_commuting(const nlohmann::json& document);
 // MPICH's selection tree, complete, since MPICH has no other once it is given one: calls that were not simulated get
 // what MPICH 4.0 does by default (src/mpi/coll/src/coll_impl.c and maint/tuning/coll/mpir/generic.json).
 // From 4.1 on an algorithm of its defaults has another name; MPICH ends a program whose tree has one that it lacks.

@@ -26,10 +26,8 @@ std::optional<Counterpart> find_counterpart(const Json& cell, const Json& tried,
 Json said(const Json* tried, std::optional<Library> library) {
   if (!tried) return nullptr;
   Json all = Json::array({tried->at("algorithm")});
-  if (!library || library == Library::nccl) {
-    all.push_back(tried->at("protocol"));
-    all.push_back(tried->at("channels"));
-  }
+  if (!library || library == Library::nccl) all.push_back(tried->at("protocol"));
+  if (!library) all.push_back(tried->at("channels"));
   if (!library || tried->at("chunks") == 1) all.push_back(tried->at("chunks"));
   return all;
 }
@@ -71,8 +69,10 @@ double behind(const Json& plan, const Json& cell, std::optional<Library> library
 }
 
 const Json* fastest(const Json& cell, std::optional<Library> library) {
-  for (const Json& t : cell.contains("estimated") ? cell.at("estimated") : cell.at("tried"))
-    if (!library || find_counterpart(cell, t, *library)) return &t;
+  for (const char* const times : {"estimated", "tried"})
+    if (const auto at = cell.find(times); at != cell.end())
+      for (const Json& t : *at)
+        if (!library || find_counterpart(cell, t, *library)) return &t;
   return nullptr;
 }
 
@@ -85,11 +85,11 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
   const auto add = [&](const Json& cell) {
     cells[{kind_of(cell), cell.at("ranks").get<Rank>()}][cell.at("bytes").get<Count>()] = &cell;
   };
-  for (const Json& cell : document.at("cells"))
-    if (!cell.at("tried").empty()) add(cell);
-  for (const Json& place : document.at("between")) add(place);
+  for (const char* const places : {"cells", "between", "missing"})
+    for (const Json& place : document.at(places)) add(place);
   std::vector<TunedCalls> all;
   for (const auto& [call, by_size] : cells) {
+    if (std::ranges::none_of(by_size, [](const auto& at) { return fastest(*at.second, std::nullopt); })) continue;
     TunedCalls t{.kind = call.first,
                  .ranks = call.second,
                  .nodes = by_size.begin()->second->at("nodes").get<Rank>(),

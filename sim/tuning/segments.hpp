@@ -14,9 +14,9 @@ namespace gccl::sim {
 // What serves calls of `from` bytes or more and less than `to`.
 struct Segment {
   Count from = 0, to = 0;
-  const nlohmann::json* tried =
-      nullptr;  // of the smallest size in it, simulated or estimated; null: the library has no such algorithm
-  const nlohmann::json* cell = nullptr;  // or place of "between", of that size
+  const nlohmann::json* tried = nullptr;  // of the smallest size in it, simulated or estimated; null: the library has
+                                          // no such algorithm, or nothing is known there
+  const nlohmann::json* cell = nullptr;   // or place of "between", of that size
 };
 
 // One collective on one number of ranks.
@@ -29,7 +29,8 @@ struct TunedCalls {
 // Of sizes of the sweep the fastest found; of those between them that were simulated, of what is within 2 % of the
 // fastest, what is nearest to it at the sizes beside; of the others what is estimated to be the fastest. Between two
 // sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike are one
-// segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does.
+// segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does. Sizes that
+// were to be searched and have no result, such as those of an interrupted sweep, are segments of nothing.
 std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
 
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the

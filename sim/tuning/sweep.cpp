@@ -82,6 +82,13 @@ class Sweep {
     Json cells = Json::array(), places = Json::array();
     for (const auto& [key, cell] : done_) cells.push_back(cell);
     for (const auto& [key, place] : between_) places.push_back(place);
+    Json missing = Json::array();
+    for (const SweepPlace& p : grid(q_))
+      if (!done_.contains(p.key()))
+        missing.push_back({{"collective", name(p.kind)},
+                           {"ranks", p.ranks},
+                           {"nodes", tuned(p.ranks).layout->view(0).nodes},
+                           {"bytes", p.bytes}});
     Json out = {{"schema", "gccl/tuning/1"},
                 {"version", GCCL_VERSION_TEXT},
                 {"complete", complete && failed_.empty()},
@@ -97,7 +104,8 @@ class Sweep {
                 {"steps_max", q_.search.steps_max},
                 {"margin", q_.search.margin},
                 {"cells", std::move(cells)},
-                {"between", std::move(places)}};
+                {"between", std::move(places)},
+                {"missing", std::move(missing)}};
     if (!q_.parameters.empty()) out["cluster"]["parameters"] = json::valid_text(q_.parameters.string());
     add_regret(out);
     return out;
@@ -278,18 +286,20 @@ class Sweep {
       if (double(p.above) > near * double(p.below)) keep(p, search_at(p, estimates));
   }
 
-  // Calls f with each two sizes that were simulated, of one collective on one number of ranks, and none between them.
+  // Calls f with each two sizes that were simulated, of one collective on one number of ranks, and none between them,
+  // nor one that was to be and has no result.
   template <class F>
   void neighbours(F f) const {
     std::map<std::tuple<Collective, Rank, Count>, const Json*> all;
+    for (const SweepPlace& p : grid(q_)) all.emplace(p.key(), nullptr);
     for (const auto* found : {&done_, &between_})
       for (const auto& [key, place] : *found)
-        if (place.contains("tried") && !place["tried"].empty()) all.emplace(key, &place);
+        if (place.contains("tried") && !place["tried"].empty()) all[key] = &place;
     for (auto next = all.begin(), at = next; at != all.end(); at = next) {
       if (++next == all.end()) break;
       const auto& [kind, ranks, low] = at->first;
       const auto& [kind2, ranks2, high] = next->first;
-      if (kind != kind2 || ranks != ranks2 || low == 0) continue;
+      if (kind != kind2 || ranks != ranks2 || low == 0 || !at->second || !next->second) continue;
       f(SweepPlace{kind, ranks, low}, SweepPlace{kind, ranks, high}, *at->second, *next->second);
     }
   }

@@ -75,7 +75,7 @@ TEST_CASE("between sizes of the sweep a table takes of plans within 2 % of the f
          high = cell(4000, {plan("ring", 400), plan("swing", 440)});
     Json place = cell(2000, {plan("swing", lucky_us), plan("ring", 200)});
     low["bisection"] = high["bisection"] = false;
-    const Json document = {{"cells", {low, high}}, {"between", {place}}};
+    const Json document = {{"cells", {low, high}}, {"between", {place}}, {"missing", Json::array()}};
     const auto all = tuned_calls(document, std::nullopt);
     return all[0].segments.size() == 1 ? std::string("ring") : "swing";
   };
