@@ -25,6 +25,7 @@ class ChangedCluster : public Cluster {
   const TransportModels& transports() const override { return whole_.transports(); }
   const Protocols& protocols() const override { return whole_.protocols(); }
   const Corrections& corrections() const override { return whole_.corrections(); }
+  Rank hosts(Rank node) const override { return whole_.hosts(node); }
   View::Wiring wiring() const override { return whole_.wiring(); }
   double in_switch(std::span<const Card> cards) const override { return whole_.in_switch(cards); }
   Rank grid_columns() const override { return whole_.grid_columns(); }

@@ -52,6 +52,8 @@ class Cluster {
   virtual const Protocols& protocols() const;
   // What simulated operations take beyond that.
   virtual const Corrections& corrections() const;
+  // How many hosts a node is made of, as a rack is of trays that NVLink joins: what measurements count as nodes.
+  virtual Rank hosts(Rank) const { return 1; }
   // How the cards of a node are joined, for the orders of channels.
   virtual View::Wiring wiring() const { return View::Wiring::crossbar; }
   // What multicasts and reductions of a switch that joins all of these cards reach of the links' bandwidths; 0 where no

@@ -62,6 +62,7 @@ class ComposedCluster final : public Cluster {
   double in_switch(std::span<const Card> cards) const override;
   const Protocols& protocols() const override { return c_.protocols; }
   const Corrections& corrections() const override { return c_.corrections; }
+  Rank hosts(Rank node) const override { return type_of(node).hosts; }
   View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }
 

@@ -68,6 +68,7 @@ struct NodeType {
   CardCosts costs;
   std::vector<LinkKind> ports;             // ports[nic]: to the fabric; forward leaves the node
   std::vector<std::vector<unsigned>> own;  // own[card]: the NICs it uses; several share the load by destination
+  unsigned hosts = 1;                      // as Cluster::hosts of the node
   std::string inside;                      // for reports, such as "switch"
   double in_switch = 0;                    // as Cluster::in_switch of the node's cards
   double card_GBps = 0;                    // what leaves a card at once towards the others of its node, for reports

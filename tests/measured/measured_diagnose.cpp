@@ -128,6 +128,15 @@ TEST_CASE("a healthy cluster is healthy, also where its parameters are a little 
     }
 }
 
+TEST_CASE("times that no cluster of the kind can reach are implausible, and no success") {
+  for (const double factor : {1e-3, 0.25}) {  // milliseconds; a cluster of a quarter of the speed
+    const Found found = diagnosed({.factor = factor}, 1);
+    CHECK(found.diagnosis["verdict"] == "implausible");
+    CHECK(found.diagnosis["cause"].is_null());
+    CHECK(found.code == 1);
+  }
+}
+
 TEST_CASE("a healthy cluster is healthy where noise is larger than what a cause would explain") {
   // An algorithm fits the all-reduces of seeds 10 and 12 a little better. Broadcasts of one table in a hundred are
   // taken for ill, those of seed 8 among them, and noise alone makes three of seed 12's ten times short.

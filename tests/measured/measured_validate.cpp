@@ -145,16 +145,62 @@ TEST_CASE("a prediction is the closed form on the measured nodes' cards") {
   std::vector<SkippedRow> skipped;
   const MeasuredPoints points(rows, cluster, file, skipped);
   const std::vector<Predicted> predicted = points.closed(cluster);
-  // Four cards in one node of the cluster hold two measured nodes of two.
-  REQUIRE(predicted.size() == 4);
-  CHECK(points.packed(2));
-  REQUIRE(skipped.size() == 2);
-  CHECK(skipped[0].reason == "with 8 ranks on a node; the cluster's nodes have 4 cards");
-  CHECK(skipped[1].reason.find("\"bine\"") != std::string::npos);
+  REQUIRE(predicted.size() == 3);
+  REQUIRE(skipped.size() == 3);
+  CHECK(skipped[0].reason ==
+        "on 2 nodes; the cluster has 1 (a node that is a rack of smaller ones says so by \"hosts\")");
+  CHECK(skipped[1].reason == "with 8 ranks on a node; the cluster's nodes have 4 cards");
+  CHECK(skipped[2].reason.find("\"bine\"") != std::string::npos);
   const auto ring = [](int n, double bytes) { return 2 * (n - 1) * (1000 + 2 * 500 + bytes / n / 10) / 1e3; };
   CHECK(predicted[0].us == doctest::Approx(ring(2, 4096)).epsilon(1e-6));
   CHECK(predicted[1].us == doctest::Approx(ring(4, 4096)).epsilon(1e-6));
-  CHECK(predicted[3].us <= predicted[0].us * 1.001);
+  CHECK(predicted[2].us <= predicted[0].us * 1.001);
+}
+
+TEST_CASE("of a rack measured nodes are the hosts, whatever else was measured") {
+  const Folder folder;
+  std::string rack = kCluster;
+  rack.replace(rack.find("\"cards\""), 7, "\"hosts\": 2, \"cards\"");
+  const auto file = folder.write("rack.json", rack);
+  const auto cluster = load_cluster(file);
+  const auto us_of = [&](const std::vector<Measurement>& rows) {
+    std::vector<SkippedRow> skipped;
+    const MeasuredPoints points(rows, cluster, file, skipped);
+    std::vector<double> us;
+    for (const Predicted& p : points.closed(cluster)) us.push_back(p.us);
+    return us;
+  };
+  const auto ring = [](int n, double bytes) { return 2 * (n - 1) * (1000 + 2 * 500 + bytes / n / 10) / 1e3; };
+  // One of two cards in each of two hosts, all of both, and four cards of one "node", which is the rack then.
+  const std::vector<Measurement> rows = {row(2, 1, 4096, 1), row(2, 2, 4096, 1), row(1, 4, 4096, 1)};
+  const auto all = us_of(rows);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0] == doctest::Approx(ring(2, 4096)).epsilon(1e-6));
+  CHECK(all[1] == doctest::Approx(ring(4, 4096)).epsilon(1e-6));
+  CHECK(all[2] == all[1]);
+  CHECK(us_of({rows[1]}) == std::vector{all[1]});
+  CHECK(us_of({rows[0], row(3, 1, 4096, 1)}) == std::vector{all[0]});  // three hosts are more than there are
+
+  rack.replace(rack.find("\"hosts\": 2"), 10, "\"hosts\": 3");
+  const auto odd = folder.write("odd.json", rack);
+  CHECK(run_gccl({"topology", odd.string()}).err.find("hosts: found 3, expected a number that divides the 4 cards") !=
+        std::string::npos);
+}
+
+TEST_CASE("spellings of one collective are one group of the statistics, by the first of them") {
+  const Folder folder;
+  folder.write("two.json", kCluster);
+  folder.write("m.csv", kColumns +
+                            "box,1,2,all_reduce,ring,auto,1048576,108.8576,,,src,n\n"
+                            "box,1,2,all_gather,ring,auto,1048576,108.8576,,,src,n\n"
+                            "box,1,2,AllReduce,ring,auto,2097152,427.4304,,,src,n\n");
+  const Ended e = run_gccl({"validate", "m.csv", "--cluster", "two.json", "--json", "-"}, folder.path);
+  REQUIRE(e.code == 0);
+  const Json groups = Json::parse(e.out)["statistics"]["all"]["by_collective"];
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0]["collective"] == "all_gather");
+  CHECK(groups[1]["collective"] == "all_reduce");
+  CHECK(groups[1]["points"] == 2);
 }
 
 TEST_CASE("gccl validate: errors, statistics and outliers of a table, on every engine") {

@@ -228,9 +228,14 @@ void assign_nics(NodeType& type, const std::vector<std::vector<unsigned>>& serve
 }  // namespace
 
 NodeType read_node(const Node& v, const Parameters& defaults, bool bare) {
-  v.allow({"count", "cards", "parameters", "card", "inside", "nics"});
+  v.allow({"count", "cards", "hosts", "parameters", "card", "inside", "nics"});
   NodeType type;
   type.graph.cards = unsigned(v.at("cards").integer(1, kCardsPerNodeMax));
+  if (const auto hosts = v.find("hosts")) {
+    type.hosts = unsigned(hosts->integer(1, type.graph.cards));
+    if (type.graph.cards % type.hosts != 0)
+      hosts->fail(fmt::format("found {}, expected a number that divides the {} cards", type.hosts, type.graph.cards));
+  }
   std::optional<Parameters> own;
   if (const auto p = v.find("parameters")) own = read_parameters(*p);
   const Parameters& parameters = own ? *own : defaults;

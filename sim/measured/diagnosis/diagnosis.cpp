@@ -226,7 +226,11 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
                     {"fixed_us", r.best.fixed_us},
                     {"factor", r.best.factor},
                     {"check", r.hypothesis->check}});
-  const std::string verdict = !found.any() ? "healthy" : named ? "explained" : "unexplained";
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < group.points.size(); ++k) ratios.push_back(expected[k] / group.points[k].us);
+  const std::string verdict = found.any()                        ? named ? "explained" : "unexplained"
+                              : quantile(ratios, 0.5) > kTooFast ? "implausible"
+                                                                 : "healthy";
   return {{"system", any.system},
           {"note", any.note},
           {"verdict", verdict},

@@ -11,6 +11,8 @@ namespace gccl::sim {
 // Less than this part of the expected bandwidth is short; a shortfall is where this share of the observations is, or
 // the two longest of a curve are.
 constexpr double kShort = 0.75, kShortShare = 0.25;
+// Implausible is where most sizes take less than one time in so many of what a healthy cluster needs.
+constexpr double kTooFast = 2;
 
 // A cause is named where it is at least so many times as likely as a healthy cluster and as something else, and leaves
 // at most that share of a healthy cluster's error.

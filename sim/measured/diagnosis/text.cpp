@@ -36,6 +36,10 @@ const Json& of_cause(const Json& d, std::string_view cause) {
 std::string verdict_text(const Json& d) {
   const double share = d["short_share"].get<double>() * 100, healthy = of_cause(d, "healthy")["error_percent"];
   const Json& first = d["hypotheses"][0];
+  if (d["verdict"] == "implausible")
+    return "Implausible: most of the sizes take less than half as long as the cluster needs. Are units, numbers of "
+           "ranks "
+           "and the cluster right?\n";
   if (d["verdict"] == "healthy")
     return fmt::format(
         "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);

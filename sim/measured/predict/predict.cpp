@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <tuple>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
@@ -21,49 +19,53 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Which cards of a cluster measured nodes stand for.
+// Which cards of a cluster measured nodes stand for: its nodes, or where these are made of several hosts that have as
+// many cards as a row says, the hosts.
 class MeasuredNodes {
  public:
-  MeasuredNodes(const std::vector<Measurement>& rows, const Cluster& cluster) : cards_(cluster.nodes()) {
-    for (Card c = 0; c < cluster.cards(); ++c) cards_[cluster.node_of(c)].push_back(c);
-    for (const Measurement& m : rows)
-      if (m.nodes > cards_.size() && slots(m.cards) >= m.nodes) packed_.insert({m.system, m.cards});
+  explicit MeasuredNodes(const Cluster& cluster) : nodes_(cluster.nodes()) {
+    for (Card c = 0; c < cluster.cards(); ++c) nodes_[cluster.node_of(c)].push_back(c);
+    for (Rank k = 0; k < cluster.nodes(); ++k) {
+      const std::size_t each = nodes_[k].size() / cluster.hosts(k);
+      for (std::size_t at = 0; at < nodes_[k].size(); at += each)
+        hosts_.emplace_back(nodes_[k].begin() + std::ptrdiff_t(at), nodes_[k].begin() + std::ptrdiff_t(at + each));
+    }
   }
 
-  bool packed(const Measurement& m) const { return packed_.count({m.system, m.cards}) > 0; }
+  // Whether several measured nodes are in one of the cluster's.
+  bool packed(const Measurement& m) const {
+    return m.nodes > 1 && of_row(m) == &hosts_ && hosts_[0].size() < nodes_[0].size();
+  }
 
   std::vector<Card> cards_of(const Measurement& m) const {
     std::vector<Card> all;
-    Rank left = m.nodes;
-    const bool several = packed(m);
-    for (std::size_t k = 0; k < cards_.size() && left > 0; ++k) {
-      const std::size_t here = several ? std::min<std::size_t>(left, cards_[k].size() / m.cards) : 1;
-      left -= Rank(here);
-      all.insert(all.end(), cards_[k].begin(), cards_[k].begin() + std::ptrdiff_t(here * m.cards));
+    for (Rank k = 0; k < m.nodes; ++k) {
+      const std::vector<Card>& node = (*of_row(m))[k];
+      all.insert(all.end(), node.begin(), node.begin() + m.cards);
     }
     return all;
   }
 
   std::string why_not(const Measurement& m) const {
-    if (packed(m)) return {};
-    if (m.nodes > cards_.size()) return fmt::format("on {} nodes; the cluster has {}", m.nodes, cards_.size());
+    const auto& nodes = *of_row(m);
+    if (m.nodes > nodes.size())
+      return fmt::format("on {} nodes; the cluster has {}{}", m.nodes, nodes.size(),
+                         nodes[0].size() >= 2 * std::size_t(m.cards)
+                             ? " (a node that is a rack of smaller ones says so by \"hosts\")"
+                             : "");
     std::size_t least = SIZE_MAX;
-    for (Rank k = 0; k < m.nodes; ++k) least = std::min(least, cards_[k].size());
+    for (Rank k = 0; k < m.nodes; ++k) least = std::min(least, nodes[k].size());
     if (m.cards > least)
       return fmt::format("with {} ranks on a node; the cluster's nodes have {} cards", m.cards, least);
     return {};
   }
 
  private:
-  // Measured nodes of that many cards that fit, several into each.
-  Rank slots(Rank cards) const {
-    Rank all = 0;
-    for (const auto& node : cards_) all += Rank(node.size() / cards);
-    return all;
+  const std::vector<std::vector<Card>>* of_row(const Measurement& m) const {
+    return m.cards <= hosts_[0].size() ? &hosts_ : &nodes_;
   }
 
-  std::vector<std::vector<Card>> cards_;
-  std::set<std::pair<std::string, Rank>> packed_;
+  std::vector<std::vector<Card>> nodes_, hosts_;
 };
 
 // What makes one run of a scenario.
@@ -120,7 +122,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
                                std::string_view planner)
     : rows_(rows) {
   for (const Measurement& m : rows) algorithms_.push_back(measured_algorithm(m.kind, m.algorithm));
-  const MeasuredNodes nodes(rows, *clusters.cards);
+  const MeasuredNodes nodes(*clusters.cards);
   std::map<std::pair<std::vector<Card>, bool>, std::map<RunKey, std::vector<std::size_t>>> found;  // by cards, and mpi
   std::map<std::vector<Card>, Layout> layouts;
   for (std::size_t i = 0; i < rows.size(); ++i) {

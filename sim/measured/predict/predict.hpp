@@ -35,8 +35,8 @@ struct RowKinds {
 RowKinds kinds_of(const std::vector<Measurement>& rows);
 
 // Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.
-// The measured nodes are the first nodes of the cluster, with the first so many cards of each. Where a system's nodes
-// are more than the cluster has, and smaller, several of them are packed into each (trays into a rack).
+// The measured nodes are the first nodes of the cluster, with the first so many cards of each; of nodes that are made
+// of hosts the first hosts, where these have so many cards.
 class MeasuredPoints {
  public:
   // `clusters`: as read from `file`, under any parameters that name the protocols and what NCCL goes by. Rows that

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
+#include "sim/measured/read/read.hpp"
 #include "sim/measured/validation/outliers.hpp"
 #include "sim/measured/validation/statistics.hpp"
 
@@ -38,6 +40,8 @@ Json grouped(const std::vector<const Json*>& rows, const std::function<Json(cons
   return all;
 }
 
+Collective kind_of(const Json& row) { return *measured_collective(row["collective"].get<std::string>()); }
+
 Json statistics_of_rows(const Json& rows, bool with_outliers) {
   std::vector<const Json*> used;
   std::vector<double> errors;
@@ -54,18 +58,21 @@ Json statistics_of_rows(const Json& rows, bool with_outliers) {
       while ((*row)["size_class"] != size_class(kOnePerClass[at])) ++at;
       return at;
     };
-    return std::pair((*a)["collective"].get_ref<const std::string&>(), place(a)) <
-           std::pair((*b)["collective"].get_ref<const std::string&>(), place(b));
+    return std::pair(name(kind_of(*a)), place(a)) < std::pair(name(kind_of(*b)), place(b));
   });
-  return {{"overall", statistics_json(errors)},
-          {"by_collective",
-           grouped(used,
-                   [](const Json& row) {
-                     return Json::object({{"collective", row["collective"]}, {"size_class", row["size_class"]}});
-                   })},
-          {"by_system", grouped(used, [](const Json& row) {
-             return Json::object({{"system", row["system"]}});
-           })}};
+  // Programs spell the same collective differently: the first spelling is everybody's.
+  std::map<Collective, std::string> spelling;
+  for (const Json* row : used) spelling.try_emplace(kind_of(*row), (*row)["collective"]);
+  return {
+      {"overall", statistics_json(errors)},
+      {"by_collective",
+       grouped(used,
+               [&](const Json& row) {
+                 return Json::object({{"collective", spelling.at(kind_of(row))}, {"size_class", row["size_class"]}});
+               })},
+      {"by_system", grouped(used, [](const Json& row) {
+         return Json::object({{"system", row["system"]}});
+       })}};
 }
 
 }  // namespace
