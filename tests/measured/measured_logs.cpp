@@ -36,11 +36,29 @@ const StatedOfRows kOneNode{.collective = {}, .nodes = 1, .cards = 2, .system = 
 
 TEST_CASE("nccl-tests: every job starter's tags are taken away") {
   const std::string log = nccl_test("all_reduce_perf", kLine + "\n");
-  for (const std::string tag :
-       {"", "0: ", " 0: ", "00: ", "[1,0]<stdout>:", "[1,0]<stdout>: ", "[prterun-host-99@1,0]<stdout>: ", "[0] ",
-        "[default0]:", "[default0]: ", "node-7: ", "gpu01.cluster.example:", "launcher-1  | ",
-        "[pod/nccl-launcher-x2f/launcher] ", "2026-11-28T07:22:10.123456789Z ", "2026-11-28T07:22:10+01:00 ",
-        "2026-11-28T07:22:10.5Z stdout F ", "2026-11-28T07:22:10.5Z [1,0]<stdout>:"}) {
+  for (const std::string tag : {"",
+                                "0: ",
+                                " 0: ",
+                                "00: ",
+                                "[1,0]<stdout>:",
+                                "[1,0]<stdout>: ",
+                                "[prterun-host-99@1,0]<stdout>: ",
+                                "[0] ",
+                                "[default0]:",
+                                "[default0]: ",
+                                "node-7: ",
+                                "gpu01.cluster.example:",
+                                "launcher-1  | ",
+                                "[pod/nccl-launcher-x2f/launcher] ",
+                                "2026-11-28T07:22:10.123456789Z ",
+                                "2026-11-28T07:22:10+01:00 ",
+                                "2026-11-28T07:22:10.5Z stdout F ",
+                                "2026-11-28T07:22:10.5Z [1,0]<stdout>:",
+                                "Mon Jan  1 12:00:00 2026<stdout>:",
+                                "2026-11-28 07:22:10,123 INFO ",
+                                "2026-11-28 07:22:10 ",
+                                "\x1b[0m",
+                                "\x1b[1;32m0: "}) {
     std::string tagged;
     for (std::size_t at = 0; at < log.size();) {
       const std::size_t end = log.find('\n', at);

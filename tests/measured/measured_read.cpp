@@ -133,6 +133,11 @@ TEST_CASE("tables with mistakes are refused with file, line and what was expecte
       wrong(kColumns + "s,2,4,all_reduce,x,,many,1,,,,\n").find(":2: bytes: found \"many\", expected a whole number") !=
       std::string::npos);
   CHECK(wrong(kColumns + "s,2,4,all_reduce,x,,64,-1,,,,\n").find(":2: time_us: found \"-1\"") != std::string::npos);
+  for (const char* other : {"time_ms", "time_s", "time_ns", "algbw_Gbps", "busbw_MBps"}) {
+    CAPTURE(other);
+    CHECK(wrong("collective,bytes," + std::string(other) + "\n").find("expected \"time_us\", in microseconds") !=
+          std::string::npos);
+  }
   CHECK(wrong("collective,bytes,time_uss\n").find("unknown column \"time_uss\"; did you mean \"time_us\"?") !=
         std::string::npos);
   CHECK(wrong("collective,bytes,note\n").find("there is no column \"time_us\"") != std::string::npos);
@@ -220,6 +225,60 @@ TEST_CASE("nccl-tests: the collective may be stated, concurrent communicators ar
       read("# nThread 1 nGpus 1\n#  Rank  0 Group  0 Pid 1 on a device 0\n#  Rank  0 Group  1 Pid 2 on b device 0\n" +
            table),
       "several communicators"));
+}
+
+TEST_CASE("tables as programs write them: whole numbers as floats, words for nothing, comments, joined tables") {
+  const Measured m = read(
+      "# by OSU Micro-Benchmarks, nThread 1\n"
+      "system,nodes,gpus_per_node,collective,bytes,time_us,busbw_GBps\n"
+      "s,4.0,1e0,all_reduce,1048576.0,100,nan\n"
+      "s,4,1,all_reduce,1.048576e6,NA,15.73\n"
+      "   \n"
+      "# of the second day\n"
+      "system,nodes,gpus_per_node,collective,bytes,time_us,busbw_GBps\n"
+      "s,4,1,all_reduce,2097152,200,N/A\n"
+      "# end\n");
+  REQUIRE(m.rows.size() == 3);
+  CHECK(m.rows[0].nodes == 4);
+  CHECK(m.rows[0].cards == 1);
+  CHECK(m.rows[0].bytes == 1048576);
+  CHECK(m.rows[1].bytes == 1048576);
+  CHECK(m.rows[1].time_us == doctest::Approx(1048576 * 1.5 / 15.73 / 1e3));
+  CHECK(m.rows[2].time_us == 200);
+  CHECK(m.skipped.empty());
+}
+
+TEST_CASE("a log of several programs: what is another's is no line of OSU's table") {
+  const std::string osu = "# OSU MPI Allreduce Latency Test v7.5\n# Size       Avg Latency(us)\n1024   3.25\n";
+  const StatedOfRows stated{.collective = {}, .nodes = 2, .cards = 4, .system = ""};
+  for (const char* others :
+       {"# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1048576\n#  size  count  type  redop  root  time  algbw  busbw "
+        "#wrong  time  algbw  busbw #wrong\n1048576  262144  float  sum  -1  120.1  8.73  15.28  0  119.9  8.75  15.30 "
+        " 0\n",
+        "# Benchmarking Allreduce\n#bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n4  1000  1.2  1.4  "
+        "1.3\n"}) {
+    CAPTURE(others);
+    const Measured m = read(osu + others, stated);
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].time_us == 3.25);
+    REQUIRE(m.remarks.size() == 1);
+    CHECK(m.remarks[0].find("another program's table begins, which is not read") != std::string::npos);
+  }
+}
+
+TEST_CASE("rccl-tests of calls in place alone say so above the names of the columns") {
+  const auto in_place = [](const char* above) {
+    const Measured m =
+        read("# all_reduce_perf\n# nThread 1 nGpus 8 minBytes 8\n#   " + std::string(above) +
+                 "\n#  size  count  type  redop  root  time  algbw  busbw #wrong\n1024  256  float  sum  -1  20  "
+                 "0.0512  0.0896  0\n",
+             {.collective = {}, .nodes = 1, .cards = 8, .system = ""});
+    REQUIRE(m.rows.size() == 1);
+    return m.rows[0].in_place;
+  };
+  CHECK(in_place("in-place"));
+  CHECK(!in_place("out-of-place"));
+  CHECK(!in_place("out-of-place  in-place"));
 }
 
 TEST_CASE("OSU: titles name the collective, sizes per rank become nccl-tests'") {

@@ -114,7 +114,7 @@ class NcclTestsReader {
     if (find("nThread") != words.end() || find("nGpus") != words.end()) {  // another test begins
       ranks_of_host_.clear();
       ranks_.clear();
-      groups_ = several_ = false;
+      groups_ = several_ = in_place_ = false;
       columns_.reset();
       if (!named_ && collective_ != only_name_) collective_.clear();
       named_ = false;
@@ -130,6 +130,9 @@ class NcclTestsReader {
       if (!ranks_.emplace(grouped ? group[1] : "", rank[1]).second) several_ = true;
       return;
     }
+    // The line above the names: rccl-tests' -O 0 prints the columns of calls in place alone.
+    const bool in_place = find("in-place") != words.end(), out_of_place = find("out-of-place") != words.end();
+    if (in_place || out_of_place) in_place_ = !out_of_place;
     if (const auto columns = columns_in(words)) columns_ = columns;
   }
 
@@ -170,6 +173,7 @@ class NcclTestsReader {
     }
     m.algorithm = kNcclChoice;
     m.collective = collective_;
+    m.in_place = in_place_;
     m.source = file_;
     to_.add(std::move(m), false,
             {std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])});
@@ -182,7 +186,7 @@ class NcclTestsReader {
   bool named_ = false, by_program_ = false;  // since the last test began
   std::map<std::string, Rank> ranks_of_host_;
   std::set<std::pair<std::string, std::string>> ranks_;  // by group
-  bool groups_ = false, several_ = false;
+  bool groups_ = false, several_ = false, in_place_ = false;
   std::optional<Columns> columns_;
 };
 

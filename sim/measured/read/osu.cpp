@@ -37,6 +37,7 @@ class OsuReader {
     for (const TextLine& line : lines_of(text)) {
       const std::vector<std::string_view> words = words_of(line.text);
       if (words.empty()) continue;
+      line_ = line.number;
       if (words[0].starts_with('#'))
         read_comment(line.text, words);
       else if (!test_.empty())
@@ -47,7 +48,16 @@ class OsuReader {
  private:
   void read_comment(std::string_view line, const std::vector<std::string_view>& words) {
     const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
-    if (const std::size_t osu = line.find("OSU "); osu != line.npos) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
+    // Another program's tables in the same log: Intel's benchmarks name their columns without a space.
+    if (is_nccl_tests_header(words) || find("nThread") != words.end() || words[0] == "#bytes" ||
+        words[0] == "#repetitions") {
+      if (!test_.empty())
+        to_.remark(fmt::format("{}:{}: another program's table begins, which is not read", file_, line_));
+      test_.clear();
+      return;
+    }
+    if (is_osu_title(words)) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
+      const std::size_t osu = line.find("OSU ");
       test_ = std::string(line.substr(osu));
       const std::size_t version = test_.rfind(" v");
       if (version != test_.npos) test_.resize(version);
@@ -87,10 +97,8 @@ class OsuReader {
                                                             : "auto";
     const auto us = time < words.size() ? number_in(words[time]) : std::nullopt;
     const auto bytes = sizes ? count_in(words[0]) : 0;
-    // After a barrier's time, which no size precedes, a launcher's "3 processes killed" looks like one.
-    const auto of_table = [&](std::string_view word) {
-      return sizes || number_in(word) || word == "Pass" || word == "Fail";
-    };
+    // A launcher's "3 processes killed" looks like a barrier's time, another table's "64 16 float" like a size and one.
+    const auto of_table = [](std::string_view word) { return number_in(word) || word == "Pass" || word == "Fail"; };
     if (!us || !bytes || *us < 0 || !std::all_of(words.begin(), words.end(), of_table))
       return to_.skip(at, "not a line of OSU's table: expected a size and a latency");
     if (std::find(words.begin(), words.end(), "Fail") != words.end())
@@ -103,11 +111,16 @@ class OsuReader {
 
   const std::string& file_;
   RowCollector& to_;
-  std::string test_, collective_;
+  std::size_t line_ = 0;
+  std::string test_, collective_;  // empty: no test's lines come here
   Dtype type_ = Dtype::f32;
 };
 
 }  // namespace
+
+bool is_osu_title(const std::vector<std::string_view>& words) {
+  return words[0] == "#OSU" || (words[0] == "#" && words.size() > 1 && words[1] == "OSU");
+}
 
 void read_osu(std::string_view text, const std::string& file, RowCollector& to) { OsuReader(text, file, to); }
 

@@ -20,23 +20,26 @@ std::string_view looks_like(Format f) {
 // By what is in the file, whatever its name.
 std::optional<Format> format_of(std::string_view text, const std::string& file) {
   bool first = true;
+  std::optional<Format> commented;  // as comments say; those above a table may name any program
   for (const TextLine& line : lines_of(text)) {
     const std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) continue;
     if (first && words[0].starts_with('{')) return Format::json;
     if (words[0].starts_with('#')) {
+      if (commented) continue;
       const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
       if (has("# gccl bench:"))
         throw json::InputError(fmt::format(
             "{}:{}: found the table that gccl bench prints, expected what it writes with --json", file, line.number));
-      if (has("OSU ")) return Format::osu;
-      if (has("nThread") || is_nccl_tests_header(words)) return Format::nccl_tests;
+      if (is_osu_title(words)) commented = Format::osu;
+      if (has("nThread") || is_nccl_tests_header(words)) commented = Format::nccl_tests;
     } else {
       if (first && is_table_header(line, file)) return Format::table;
       first = false;
     }
+    if (commented && !first) return commented;
   }
-  return std::nullopt;
+  return commented;
 }
 
 [[noreturn]] void no_measurements(const std::string& file) {

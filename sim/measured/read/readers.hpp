@@ -63,6 +63,7 @@ std::optional<Dtype> measured_dtype(std::string_view name);
 // commas separate them.
 bool is_table_header(const TextLine& line, const std::string& file);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
+bool is_osu_title(const std::vector<std::string_view>& words);  // of a line that begins with "#", "# OSU MPI ..."
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);

@@ -48,6 +48,7 @@ std::optional<Dtype> measured_dtype(std::string_view text) {
   static constexpr std::pair<std::string_view, Dtype> kOthers[] = {
       {"half", Dtype::f16},      {"float", Dtype::f32},   {"double", Dtype::f64},     {"bfloat16", Dtype::bf16},
       {"char", Dtype::i8},       {"int", Dtype::i32},     {"mpi_char", Dtype::i8},    {"mpi_int", Dtype::i32},
+      {"f8e4m3", Dtype::u8},     {"f8e5m2", Dtype::u8},  // as many bytes
       {"mpi_float", Dtype::f32}, {"mpi_byte", Dtype::u8}, {"mpi_double", Dtype::f64}, {"mpi_int8_t", Dtype::i8}};
   for (const auto& [other, type] : kOthers)
     if (name == other) return type;
@@ -81,20 +82,35 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 namespace {
 
-constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kDigits = "0123456789", kDate = "Mon Jan  1 12:00:00 2026";
+
+// Colours at the beginning, "\x1b[0m".
+std::string_view without_colours(std::string_view line) {
+  while (line.starts_with("\x1b[")) {
+    const std::size_t end = line.find('m');
+    if (end == line.npos || line.substr(2, end - 2).find_first_not_of("0123456789;") != line.npos) break;
+    line.remove_prefix(end + 1);
+  }
+  return line;
+}
 
 // "2026-11-28T07:22:10.123456789Z " of kubectl logs --timestamps and of CI systems, with "stdout F " behind it where
-// the file is a container runtime's own.
+// the file is a container runtime's own; "2026-11-28 07:22:10,123 INFO " of Python's logging.
 std::string_view without_time(std::string_view line) {
-  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
+  constexpr std::string_view kForm = "dddd-dd-dd?dd:dd:dd";
   if (line.size() < kForm.size()) return line;
   for (std::size_t i = 0; i < kForm.size(); ++i)
-    if (kForm[i] == 'd' ? kDigits.find(line[i]) == kDigits.npos : line[i] != kForm[i]) return line;
-  const std::size_t end = line.find(' ');
-  if (end == line.npos || line.substr(0, end).find_first_not_of("0123456789-:.+TZ") != line.npos) return line;
+    if (kForm[i] == 'd'   ? kDigits.find(line[i]) == kDigits.npos
+        : kForm[i] == '?' ? line[i] != 'T' && line[i] != ' '
+                          : line[i] != kForm[i])
+      return line;
+  const std::size_t end = line.find(' ', kForm.size());
+  if (end == line.npos ||
+      line.substr(kForm.size(), end - kForm.size()).find_first_not_of("0123456789-:.,+Z") != line.npos)
+    return line;
   line.remove_prefix(end + 1);
-  for (const std::string_view stream : {"stdout F ", "stderr F "})
-    if (line.starts_with(stream)) line.remove_prefix(stream.size());
+  for (const std::string_view word : {"stdout F ", "stderr F ", "DEBUG ", "INFO ", "WARNING ", "ERROR "})
+    if (line.starts_with(word)) line.remove_prefix(word.size());
   return line;
 }
 
@@ -107,8 +123,9 @@ std::size_t end_of_host(std::string_view line) {
   return bar != line.npos && line[bar] == '|' ? bar + 1 : 0;
 }
 
-// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: "), MPICH's mpiexec ("[0] "), torchrun ("[default0]:"), kubectl
-// logs --prefix ("[pod/name/container] ") and srun ("0: ", " 0: ").
+// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: ", with --timestamp-output "Mon Jan  1 12:00:00 2026<stdout>:"),
+// MPICH's mpiexec ("[0] "), torchrun ("[default0]:"), kubectl logs --prefix ("[pod/name/container] ") and srun ("0: ",
+// " 0: ").
 std::string_view without_tag(std::string_view line) {
   const auto trim = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
   const std::string_view whole = line;
@@ -121,6 +138,8 @@ std::string_view without_tag(std::string_view line) {
       line = behind.substr(1);
     else
       return whole;
+  } else if (const std::size_t stamped = line.find("<stdout>:"); stamped == kDate.size()) {
+    line.remove_prefix(stamped + 9);
   } else {
     const std::size_t digits = line.find_first_not_of(kDigits);
     if (digits == 0 || digits == line.npos || line[digits] != ':') return whole;
@@ -138,7 +157,7 @@ std::vector<TextLine> lines_of(std::string_view text) {
   std::set<std::string_view> hosts;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = without_tag(without_time(text.substr(at, end - at)));
+    const std::string_view line = without_tag(without_time(without_colours(text.substr(at, end - at))));
     const std::size_t tag = end_of_host(line), behind = line.find_first_not_of(" \t", tag);
     if (tag > 0 && behind != line.npos && line[behind] == '#') hosts.insert(line.substr(0, tag));
     lines.push_back({lines.size() + 1, line});

@@ -63,17 +63,38 @@ bool per_block(std::string_view note) {
   return false;
 }
 
+// Whether a column is a time or a bandwidth in another unit than is read: the right name would be wrong by a factor.
+bool is_in_another_unit(const std::string& name) {
+  const std::size_t end = name.find('_');
+  if (end == name.npos) return false;
+  const std::string quantity = name.substr(0, end), unit = name.substr(end + 1);
+  const auto is_one_of = [&](std::initializer_list<std::string_view> units) {
+    return std::find(units.begin(), units.end(), unit) != units.end();
+  };
+  if (quantity == "time") return is_one_of({"s", "ms", "ns", "sec", "msec", "nsec"});
+  return (quantity == "algbw" || quantity == "busbw") &&
+         is_one_of({"Gbps", "Gbit", "Gbits", "Mbps", "MBps", "GiBps", "MiBps", "TBps"});
+}
+
 class TableReader {
  public:
   TableReader(const std::vector<CsvRecord>& records, const std::string& file, RowCollector& to)
       : file_(file), to_(to), first_(records.at(0)) {
     find_columns();
-    for (std::size_t i = 1; i < records.size(); ++i) add(records[i]);
+    for (std::size_t i = 1; i < records.size(); ++i)
+      if (!is_passed_over(records[i])) add(records[i]);
   }
 
  private:
   [[noreturn]] void fail(std::size_t line, const std::string& what) const {
     throw json::InputError(fmt::format("{}:{}: {}", file_, line, what));
+  }
+
+  // Blanks, a comment, or the first line once more, of tables that were joined.
+  bool is_passed_over(const CsvRecord& r) const {
+    const std::string& field = r.fields[0];
+    return r.fields == first_.fields || field.starts_with('#') ||
+           (r.fields.size() == 1 && field.find_first_not_of(" \t\r") == field.npos);
   }
 
   void find_columns() {
@@ -88,6 +109,10 @@ class TableReader {
     }
     for (const std::string& name : first_.fields) {
       if (std::find(kColumns.begin(), kColumns.end(), name) != kColumns.end()) continue;
+      if (is_in_another_unit(name))
+        fail(first_.line, fmt::format("column \"{}\": expected \"time_us\", in microseconds, \"algbw_GBps\" or "
+                                      "\"busbw_GBps\", in GB/s",
+                                      name));
       const std::string_view meant = nearest(name, kColumns);
       const auto at = std::find(kColumns.begin(), kColumns.end(), meant);
       if (at != kColumns.end() && !has(Column(at - kColumns.begin())))
@@ -102,15 +127,21 @@ class TableReader {
   bool has(Column c) const { return place_[c] < first_.fields.size(); }
 
   std::string text(const CsvRecord& r, Column c) const { return has(c) ? r.fields[place_[c]] : std::string(); }
-  // 0 where the cell is empty.
+  // Empty where nothing was published, however a program writes that.
+  std::string number_text(const CsvRecord& r, Column c) const {
+    const std::string word = text(r, c), plain = lower_case(word);
+    return plain == "nan" || plain == "na" || plain == "n/a" || plain == "null" || plain == "-" ? std::string() : word;
+  }
+  // 0 where the cell is empty. Programs that keep columns with empty cells as floats write 4.0.
   Count count(const CsvRecord& r, Column c) const {
-    const std::string word = text(r, c);
+    const std::string word = number_text(r, c);
     if (word.empty()) return 0;
     if (const auto n = count_in(word)) return *n;
+    if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15 && *n == std::floor(*n)) return Count(*n);
     fail(r.line, fmt::format("{}: found \"{}\", expected a whole number", kColumns[c], word));
   }
   double measure(const CsvRecord& r, Column c) const {
-    const std::string word = text(r, c);
+    const std::string word = number_text(r, c);
     if (word.empty()) return 0;
     if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15) return *n;
     fail(r.line, fmt::format("{}: found \"{}\", expected a number from 0 to 1e15", kColumns[c], word));
@@ -141,7 +172,8 @@ class TableReader {
     if (m.time_us == 0)
       if (std::string why = derive(r, m); !why.empty()) return to_.skip(m.at, std::move(why));
     const bool blocks = per_block(m.note), old = m.note.find("old nccl-tests") != m.note.npos;
-    to_.add(std::move(m), blocks, {text(r, in_time), old ? "" : text(r, in_algbw), text(r, in_busbw)});
+    to_.add(std::move(m), blocks,
+            {number_text(r, in_time), old ? "" : number_text(r, in_algbw), number_text(r, in_busbw)});
   }
 
   Rank ranks(const CsvRecord& r, Column c) const {
