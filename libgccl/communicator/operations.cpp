@@ -206,7 +206,10 @@ Status Operations::concluded(Operation* op) {
     return {};
   }
   Comparison::Found found = op->comparison->found(team_.members, op->work, team_.world.get());
-  if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.report_to_others);
+  if (!found.why.ok() && found.breaks) {
+    if (failure_.none()) team_.flight.failed(op->work.what.sequence);
+    break_down(found.why, found.culprit, found.report_to_others);
+  }
   return op->comparison->frees() || op->comparison->ends_call() ? std::move(found.why) : Status();
 }
 
@@ -219,6 +222,7 @@ void Operations::finish(Operation* op, Status status) noexcept {
       status = concluded(op);
     } catch (...) {
       status = in_context(team_.members, what, caught());
+      if (failure_.none() && !what.point_to_point()) team_.flight.failed(what.sequence);
       break_down(status.copy_or_code(), team_.rank(), true);
     }
   recorder_.ended(*op, status.ok());
@@ -372,6 +376,7 @@ void Operations::break_down(Status why, Rank culprit, bool report_to_others) noe
     abort_ports(*team_.ports, f);
   }
   dump_failure(team_, *this);
+  keep_unended(team_, *this);
   const auto end = [this](auto& operations) {
     for (Operation* op : operations) drop(op);
     operations.clear();
@@ -384,6 +389,8 @@ void Operations::break_down(Status why, Rank culprit, bool report_to_others) noe
 void Operations::break_down(const GCCL_Fault& fault) { break_down(reason(team_, first(), fault), fault.peer, true); }
 
 void Operations::break_down(const Operation& op, Status why, Rank culprit) noexcept {
+  if (failure_.none() && !op.work.what.point_to_point() && op.work.what.sequence > 0)
+    team_.flight.failed(op.work.what.sequence);
   break_down(in_context(team_.members, op.work.what, std::move(why)), culprit, true);
 }
 

@@ -133,6 +133,7 @@ Status CommunicatorCore::run(Work&& work, const Key* key) {
       plan = operations_.plan_of(work);
       if (plan->program) op = short_calls_.run(parts(), std::move(work), plan, key);
     } catch (...) {
+      if (failure.none() && work.what.sequence > 0) team_.flight.failed(work.what.sequence);
       operations_.break_down(in_context(team_.members, work.what, caught()), rank(), true);
       return failure.returned();
     }

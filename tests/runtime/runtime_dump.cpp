@@ -121,3 +121,66 @@ TEST_CASE("gccl doctor names the rank whose operation or root differs, by dumps 
       CHECK(contains(said.out, "ranks 0, 1, 3 call " + (root ? from_0 : sum)));
     }
 }
+
+TEST_CASE("a rank that writes a dump after a call has failed says what was in flight then") {
+  gccl::test::Folder folder;
+  for (const bool message : {false, true})
+    for (const char* end : {"", ".json"}) {
+      const std::string prefix =
+          folder.path / (std::string(message ? "message_" : "call_") + (*end ? "own_" : "torch_"));
+      const auto file = [&](int rank) { return prefix + std::to_string(rank) + end; };
+      check({.size = 3}, [&](int rank) {
+        GCCL_Comm world = begin();
+        double x = 1, sum = 0;
+        RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+        RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+        if (rank == 2) {
+          ::usleep(600000);
+        } else if (message) {
+          expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 2, world), GCCL_ERR_TIMEOUT, "recv");
+        } else {
+          GCCL_Request next = nullptr;
+          RANK_SUCCESS(GCCL_Iallreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world, &next));
+          expect(GCCL_Barrier(world), GCCL_ERR_TIMEOUT, "barrier");
+          expect(GCCL_Wait(&next), GCCL_ERR_TIMEOUT, "allreduce");
+        }
+        RANK_SUCCESS(GCCL_Dump(world, file(rank).c_str()));
+        std::_Exit(any_reported());
+      });
+      const std::string text = contents(file(0));
+      const gccl::test::Ended said = gccl::test::run_gccl({"doctor", file(0), file(1), file(2)});
+      CAPTURE(text);
+      CAPTURE(said.out + said.err);
+      CHECK(said.code == 1);
+      CHECK(contains(said.out, "culprit: rank 2\n"));
+      if (message) {
+        CHECK(contains(said.out, "waits to receive 1 x f64 from rank 2, which has not sent it"));
+      } else {
+        CHECK(contains(said.out, "ranks 0, 1 wait in call #2 (allreduce of 1 x f64, sum); rank 2 has not entered it"));
+        CHECK(contains(text, "scheduled"));  // the barrier behind it
+        CHECK(contains(text, "waits_for"));
+      }
+    }
+}
+
+TEST_CASE("in the dump of a rank that waits in GCCL_Finalize that has not completed") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  Job job = {.size = 2};
+  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
+  check(job, [&](int rank) {
+    GCCL_Comm world = begin();
+    double x = 1, sum = 0;
+    RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+    const std::string file = prefix + "1.json";
+    if (rank == 1)
+      ::raise(SIGUSR1);
+    else
+      for (int i = 0; i < 200 && contents(file).empty(); ++i) ::usleep(10000);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  const std::string text = contents(prefix + "1.json");
+  CAPTURE(text);
+  CHECK(contains(text, "\"text\": \"Finalize or Comm_free (collective #2)\""));
+  CHECK(contains(text, "\"state\": \"started\""));
+}

@@ -1,10 +1,13 @@
 // When the latest collectives of a communicator began and ended, and by which algorithm: with the history (history.hpp)
-// that is its flight recorder.
+// that is its flight recorder. What was in flight when it failed stays here, too.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "libgccl/base/ticks.hpp"
+#include "libgccl/communicator/record/dump.hpp"
 #include "libgccl/communicator/watch/history.hpp"
 
 namespace gccl {
@@ -36,9 +39,21 @@ class Flight {
   // Requires that the history keeps the call.
   const Times& of(std::uint32_t sequence) const { return of_[sequence % History::kKept]; }
 
+  // The communicator has failed, and neither this collective nor a later one has completed.
+  void failed(std::uint32_t sequence) noexcept { failed_from_ = std::min(failed_from_, sequence); }
+  bool completed(std::uint32_t sequence) const { return sequence < failed_from_; }
+  // What was in flight then.
+  struct Unended {
+    std::vector<DumpedCall> calls, transfers;
+  };
+  void keep(Unended&& unended) noexcept { unended_ = std::move(unended); }
+  const Unended& unended() const { return unended_; }
+
  private:
   static constexpr std::uint32_t kShortLooked = 8;
   std::array<Times, History::kKept> of_{};
+  std::uint32_t failed_from_ = UINT32_MAX;
+  Unended unended_;
 };
 
 }  // namespace gccl

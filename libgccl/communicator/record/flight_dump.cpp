@@ -23,13 +23,38 @@ DumpedCall called(const Descriptor& what) {
   return c;
 }
 
-DumpedCall dumped(const Operation& op, Rank rank) {
+// What has become of a call that this operation carries out.
+void add_state(DumpedCall* c, const Operation& op, Rank rank) {
+  c->state = op.started ? "started" : "scheduled";
+  if (!op.started || op.stage.load(std::memory_order_relaxed) != Operation::Stage::pending) return;
+  c->waits_for = rank;
+  c->waits_what = op.awaited(&c->waits_for);
+}
+
+// The same of a collective that the history keeps. Besides its own operation others may carry it out: what compares the
+// ranks' calls or results, and what reports links. The first of them that has started says what it waits for.
+void add_state(DumpedCall* c, const Team& team, const Operations& operations) {
+  const bool failed = !team.flight.completed(c->sequence);
+  c->state = failed ? "started" : "completed";
+  for (const Operation* op : operations.collectives()) {
+    if (op->work.what.sequence != c->sequence) continue;
+    add_state(c, *op, team.rank());
+    if (op->started) return;
+  }
+  if (!failed) return;
+  for (const DumpedCall& kept : team.flight.unended().calls)
+    if (kept.sequence == c->sequence) {
+      c->state = kept.state;
+      c->waits_for = kept.waits_for;
+      c->waits_what = kept.waits_what;
+    }
+}
+
+void add_transfer(const Team& team, const Operation& op, std::vector<DumpedCall>* out) {
   DumpedCall c = called(op.work.what);
-  c.state = op.started ? "started" : "scheduled";
-  if (!op.started || op.stage.load(std::memory_order_relaxed) != Operation::Stage::pending) return c;
-  c.waits_for = rank;
-  c.waits_what = op.awaited(&c.waits_for);
-  return c;
+  add_state(&c, op, team.rank());
+  c.began_ns = team.world->clock.unix_ns(ticks()) - (now_ns() - op.started_ns);
+  out->push_back(std::move(c));
 }
 
 // To the file that the environment names.
@@ -52,34 +77,31 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .calls = {},
                        .transfers = {}};
   const History& history = team.record->history;
-  const auto& collectives = operations.collectives();
   const std::uint32_t last = history.last();
   for (std::uint32_t left = std::min(last, History::kKept - 1); left-- > 0;) {
     const std::uint32_t sequence = last - left;
     History::Entry e;
     if (!history.find(sequence, &e)) continue;
-    const auto in_flight = std::find_if(collectives.begin(), collectives.end(), [&](const Operation* op) {
-      return op->work.what.sequence == sequence && !op->internal();
-    });
-    DumpedCall c;
-    if (in_flight != collectives.end()) {
-      c = dumped(**in_flight, team.rank());
-    } else {
-      c = called(Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes));
-      c.state = "completed";
-    }
+    DumpedCall c = called(Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes));
+    add_state(&c, team, operations);
     const Flight::Times& times = team.flight.of(sequence);
     if (times.algorithm) c.algorithm = times.algorithm;
     if (times.began) c.began_ns = team.world->clock.unix_ns(times.began);
     if (times.ended) c.ended_ns = team.world->clock.unix_ns(times.ended);
     d.calls.push_back(std::move(c));
   }
-  for (const Operation* op : operations.transfers()) {
-    d.transfers.push_back(dumped(*op, team.rank()));
-    const std::int64_t ago_ns = now_ns() - op->started_ns;
-    d.transfers.back().began_ns = team.world->clock.unix_ns(ticks()) - ago_ns;
-  }
+  d.transfers = team.flight.unended().transfers;
+  for (const Operation* op : operations.transfers()) add_transfer(team, *op, &d.transfers);
   return d;
+}
+
+void keep_unended(Team& team, const Operations& operations) noexcept try {
+  if (!operations.collectives().empty()) team.flight.failed(operations.collectives().front()->work.what.sequence);
+  if (!operations.busy() || !team.record || !team.ports) return;
+  DumpedCommunicator d = dumped(team, operations);
+  std::erase_if(d.calls, [](const DumpedCall& c) { return c.state == std::string_view("completed"); });
+  team.flight.keep({.calls = std::move(d.calls), .transfers = std::move(d.transfers)});
+} catch (...) {  // memory is short: then dumps say only that these calls have not completed
 }
 
 Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason) {
