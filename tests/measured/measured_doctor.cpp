@@ -290,6 +290,32 @@ TEST_CASE("PyTorch's messages are of ranks in the group, and end with the batch 
   }
 }
 
+TEST_CASE("of a backend that does not say when calls end the rank that has made fewer of them is named") {
+  // What PyTorch's FlightRecorderHook records of Gloo: so many calls, each scheduled and retired at once.
+  const auto read = [](int rank, int calls, const char* last = "gloo:all_reduce") {
+    Json dump = document_of_rank(0);
+    dump["entries"] = Json::array();
+    for (int n = 1; n <= calls; ++n) {
+      dump["entries"].push_back(document_of_rank(0)["entries"][0]);
+      dump["entries"].back().update({{"record_id", n - 1},
+                                     {"collective_seq_id", n},
+                                     {"profiling_name", n == calls ? last : "gloo:all_reduce"},
+                                     {"state", "scheduled"},
+                                     {"retired", true}});
+    }
+    const Folder folder;
+    return sim::read_dump(folder.write("fr_" + std::to_string(rank), dump.dump()));
+  };
+  CHECK(found({read(0, 3), read(1, 3), read(2, 3)}).empty());
+  CHECK(found({read(0, 3), read(1, 3)}).empty());
+  CHECK(found({read(0, 3), read(1, 3), read(2, 3, "gloo:broadcast")}) == "differs [2]");
+  const std::vector<sim::DumpOfRank> one_behind = {read(0, 4), read(1, 2), read(2, 4)};
+  CHECK(found(one_behind) == "missing [1]");
+  CHECK(sim::doctor_text(sim::examined(one_behind))
+            .find(R"(ranks 0, 2 have made call #3 (all_reduce of [[4]] ["Float"]), which may have ended; rank 1 has )"
+                  "not entered it: it has made 2 calls, and may be in any call") != std::string::npos);
+}
+
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {
   Folder folder;
   std::vector<std::string> words = {"doctor"};

@@ -94,8 +94,11 @@ std::string waiting_text(const DumpedMessage& m) {
 
 // Where a rank is instead, by its messages and its calls, but not those in one group.
 std::string elsewhere(const std::vector<MergedGroup>& groups, const MergedGroup* but, std::uint32_t rank) {
+  bool ends_known = true;
   for (const MergedGroup& g : groups) {
-    if (&g == but || !g.of.contains(rank)) continue;
+    if (!g.of.contains(rank)) continue;
+    ends_known = ends_known && g.of.at(rank)->ends_known;
+    if (&g == but) continue;
     for (const DumpedCall& c : g.of.at(rank)->calls)
       if (!c.completed) return fmt::format("is in call #{} ({}) of group {}", c.sequence, c.what, g.name);
   }
@@ -103,7 +106,7 @@ std::string elsewhere(const std::vector<MergedGroup>& groups, const MergedGroup*
     if (g.of.contains(rank))
       for (const DumpedMessage& m : g.of.at(rank)->messages)
         if (!m.completed) return "waits " + waiting_text(m);
-  return "is in no call";
+  return ends_known ? "is in no call" : "may be in any call, as its dump does not say which have ended";
 }
 
 // What `m`, the k-th message of its direction between the two, meets at its peer; null where that has not come to it.
@@ -156,13 +159,31 @@ void find_waiting_messages(const std::vector<MergedGroup>& groups, const Ranks& 
   }
 }
 
-void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, const MergedGroup& g, Findings& out) {
-  // The first call that some rank has not ended.
-  std::uint64_t n = ~std::uint64_t(0);
-  for (const auto& [rank, d] : g.of)
+// Where ranks may wait.
+struct OpenCall {
+  std::uint64_t sequence = 0;  // 0: nowhere
+  bool ends_known = true;
+};
+// The first call that some rank has not ended. Where nothing says that, the first that not all of these ranks have
+// made.
+OpenCall first_open(const MergedGroup& g) {
+  constexpr std::uint64_t kNone = ~std::uint64_t(0);
+  std::uint64_t open = kNone, least = kNone, most = 0;
+  bool ends_known = true;
+  for (const auto& [rank, d] : g.of) {
     for (const DumpedCall& c : d->calls)
-      if (!c.completed) n = std::min(n, c.sequence);
-  if (n == ~std::uint64_t(0)) return;
+      if (!c.completed) open = std::min(open, c.sequence);
+    ends_known = ends_known && d->ends_known;
+    least = std::min(least, g.last(rank));
+    most = std::max(most, g.last(rank));
+  }
+  if (!ends_known && least < most && least + 1 < open) return {.sequence = least + 1, .ends_known = false};
+  return {.sequence = open == kNone ? 0 : open};
+}
+
+void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, const MergedGroup& g, Findings& out) {
+  const auto [n, ends_known] = first_open(g);
+  if (n == 0) return;
   Ranks waiting, missing, silent;
   std::string what;
   std::map<std::uint32_t, std::uint32_t> waits_for;
@@ -174,14 +195,16 @@ void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, c
     const DumpedCall* const c = g.call(rank, n);
     if (!c) {
       if (g.last(rank) < n) missing.insert(rank);
-    } else if (!c->completed) {
+    } else if (!c->completed || !ends_known) {
       waiting.insert(rank);
       what = c->what;
       if (c->waits_for && *c->waits_for != rank) waits_for[rank] = *c->waits_for;
     }
   }
   const std::string in =
-      fmt::format("{} {} in call #{} ({})", ranks_text(waiting), verb(waiting, "waits", "wait"), n, what);
+      ends_known ? fmt::format("{} {} in call #{} ({})", ranks_text(waiting), verb(waiting, "waits", "wait"), n, what)
+                 : fmt::format("{} {} made call #{} ({}), which may have ended", ranks_text(waiting),
+                               verb(waiting, "has", "have"), n, what);
   for (const std::uint32_t rank : waiting) out.wait_for[rank].insert(missing.begin(), missing.end());
   for (const std::uint32_t rank : missing)
     out.add("missing", g, n, {rank},

@@ -32,6 +32,7 @@ struct DumpedGroup {
   std::vector<std::uint32_t> ranks;     // of the job
   std::vector<DumpedCall> calls;        // in order
   std::vector<DumpedMessage> messages;  // in order
+  bool ends_known = true;               // else nothing says which calls have ended, and all count as completed
   bool all_messages = false;            // since the start; else those that are not completed, and perhaps some others
 };
 struct DumpOfRank {

@@ -98,6 +98,12 @@ bool equal_lengths(const std::string& call) {
   return std::find(kCalls.begin(), kCalls.end(), call) != kCalls.end();
 }
 
+bool retired(const json::Node& e) { return e.has("retired") && e.at("retired").boolean(); }
+// PyTorch's recorder for backends that do not record themselves retires an entry as it makes it, and leaves it
+// scheduled for ever where the backend does not say when a call ends. What NCCL's retires has ended, whatever its
+// state.
+bool over(const json::Node& e) { return e.at("state").string() == "completed" || retired(e); }
+
 // PyTorch's "recv 1<-0" and "send 1->2", of ranks in the group. Nothing where it is neither.
 std::optional<DumpedMessage> message_of(const json::Node& e, const std::string& call, const DumpedGroup& g) {
   static const std::regex kForm("(send|recv) ?([0-9]{1,8})(->|<-)([0-9]{1,8})");
@@ -109,7 +115,7 @@ std::optional<DumpedMessage> message_of(const json::Node& e, const std::string& 
   DumpedMessage m{.sends = parts[1] == "send",
                   .peer = g.ranks[peer],
                   .what = sizes.text() + " " + types.text(),
-                  .completed = e.at("state").string() == "completed"};
+                  .completed = over(e)};
   if (const auto shapes = sizes.items(), names = types.items(); shapes.size() == 1 && names.size() == 1) {
     m.bytes = bytes_of(names[0].string());
     for (const json::Node& n : shapes[0].items()) m.bytes *= std::uint64_t(n.integer(0, kNumberMost));
@@ -141,6 +147,7 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
     g.ranks = dumped_ranks(config.at("ranks"));
     std::vector<std::int64_t> batch_of;  // of each message that is part of a batch its number; else -1
     bool scheduled = false;              // the latest call is
+    bool ends_unknown = true;            // of all calls
     for (const json::Node* entry : entries_of[id]) {
       const json::Node& e = *entry;
       std::string call = e.at("profiling_name").string();
@@ -159,8 +166,7 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
       if (call == "coalesced") {
         // Parts of a batch stay as they were scheduled, and are done when it is. Parts of collectives are calls.
         const std::int64_t number = e.has("p2p_seq_id") ? e.at("p2p_seq_id").integer(0, kNumberMost) : -2;
-        for (std::size_t i = g.messages.size(); i-- > 0 && batch_of[i] == number;)
-          g.messages[i].completed = state == "completed";
+        for (std::size_t i = g.messages.size(); i-- > 0 && batch_of[i] == number;) g.messages[i].completed = over(e);
         if (g.calls.empty() || !scheduled || g.calls.back().sequence != sequence) continue;
       }
       scheduled = state == "scheduled";
@@ -168,12 +174,14 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
       x.sequence = sequence;
       x.what = call;
       if (equal_lengths(call)) x.what += " of " + e.at("input_sizes").text() + " " + e.at("input_dtypes").text();
-      x.completed = state == "completed";
+      x.completed = over(e);
+      ends_unknown = ends_unknown && scheduled && retired(e);
       x.began_ns = dumped_time(e, "time_created_ns");
       x.ended_ns = dumped_time(e, "time_discovered_completed_ns");
       if (!g.calls.empty() && g.calls.back().sequence == x.sequence) g.calls.pop_back();  // parts of one
       g.calls.push_back(std::move(x));
     }
+    g.ends_known = g.calls.empty() || !ends_unknown;
     std::stable_sort(g.calls.begin(), g.calls.end(),
                      [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
     d.groups.push_back(std::move(g));
