@@ -316,6 +316,28 @@ TEST_CASE("of a backend that does not say when calls end the rank that has made 
                   "not entered it: it has made 2 calls, and may be in any call") != std::string::npos);
 }
 
+TEST_CASE("groups of one name without a rank in common, as PyTorch's split_group makes them, are examined one by one") {
+  const auto read = [](int rank, int calls) {
+    Json dump = document_of_rank(0);
+    dump["pg_config"]["1"] = {
+        {"name", "1"}, {"desc", "mesh_tp"}, {"ranks", rank < 2 ? Json("[0, 1]") : Json("[2, 3]")}};
+    dump["pg_config"]["0"]["ranks"] = "[0, 1, 2, 3]";
+    dump["entries"] = Json::array();
+    for (int n = 1; n <= calls; ++n) {
+      dump["entries"].push_back(document_of_rank(0)["entries"][0]);
+      dump["entries"].back().update(
+          {{"process_group", {"1", "mesh_tp"}}, {"collective_seq_id", n}, {"state", n < 3 ? "completed" : "started"}});
+    }
+    const Folder folder;
+    return sim::read_dump(folder.write("fr_" + std::to_string(rank), dump.dump()));
+  };
+  CHECK(found({read(0, 1), read(1, 1), read(2, 2), read(3, 2)}).empty());
+  const std::vector<sim::DumpOfRank> one_behind = {read(0, 1), read(1, 1), read(2, 3), read(3, 2)};
+  CHECK(found(one_behind) == "missing [3]");
+  CHECK(sim::doctor_text(sim::examined(one_behind)).find("(group 1 (mesh_tp) of ranks 2, 3; 4 dumps)") !=
+        std::string::npos);
+}
+
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {
   Folder folder;
   std::vector<std::string> words = {"doctor"};

@@ -317,6 +317,11 @@ std::vector<std::uint32_t> circle_of(const std::map<std::uint32_t, Ranks>& wait_
   return {};
 }
 
+bool apart(const Ranks& a, const Ranks& b) {
+  return std::none_of(a.begin(), a.end(), [&](std::uint32_t rank) { return b.contains(rank); });
+}
+
+// PyTorch's split_group names all groups that one call makes alike: they have no rank in common.
 std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
   std::vector<MergedGroup> groups;
   std::map<std::uint32_t, const DumpOfRank*> seen;
@@ -327,7 +332,8 @@ std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
                                          d.rank, at->second->file));
     for (const DumpedGroup& g : d.groups) {
       const Ranks ranks(g.ranks.begin(), g.ranks.end());
-      auto found = std::find_if(groups.begin(), groups.end(), [&](const MergedGroup& x) { return x.name == g.name; });
+      auto found = groups.begin();
+      while (found != groups.end() && (found->name != g.name || apart(found->ranks, ranks))) ++found;
       if (found == groups.end()) found = groups.insert(groups.end(), {.name = g.name, .ranks = ranks, .of = {}});
       if (found->ranks != ranks || !ranks.contains(d.rank))
         throw json::InputError(
@@ -337,6 +343,10 @@ std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
       found->of[d.rank] = &g;
     }
   }
+  std::map<std::string, std::size_t> named;
+  for (const MergedGroup& g : groups) ++named[g.name];
+  for (MergedGroup& g : groups)
+    if (named[g.name] > 1) g.name += " of " + ranks_text(g.ranks);
   return groups;
 }
 
