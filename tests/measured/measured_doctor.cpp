@@ -224,6 +224,9 @@ TEST_CASE("of two messages that meet, lengths are compared, and ranks that wait 
   CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)}), with(2, {message(true, 0, 4)})}) ==
         "waits [0,1,2]; missing [1]; missing [2]; missing [0]");
   CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)})}) == "no_dump [2]; missing [1]");
+  sim::DumpOfRank other = with(1, {});
+  other.groups.clear();
+  CHECK(found({with(0, {message(true, 1, 4)}), other, with(2, {})}) == "waits [0]");
 }
 
 TEST_CASE("PyTorch's messages are of ranks in the group, and end with the batch that they are part of") {
@@ -336,6 +339,41 @@ TEST_CASE("groups of one name without a rank in common, as PyTorch's split_group
   CHECK(found(one_behind) == "missing [3]");
   CHECK(sim::doctor_text(sim::examined(one_behind)).find("(group 1 (mesh_tp) of ranks 2, 3; 4 dumps)") !=
         std::string::npos);
+}
+
+TEST_CASE(
+    "who has forgotten its calls in a group, or has no such group in its dump, is not taken for one who made none") {
+  const auto same = [](std::uint64_t n, bool completed) { return made(n, "allreduce of 4 x f32", completed); };
+  sim::DumpOfRank other = dump(1, 3, {});
+  other.groups.clear();
+  std::vector<sim::DumpOfRank> dumps = {dump(0, 3, {same(5, false)}), other, dump(2, 3, {same(5, false)})};
+  CHECK(found(dumps) == "waits [0,2]");
+  CHECK(sim::doctor_text(sim::examined(dumps)).find("what rank 1 has done in this group is not in its dump") !=
+        std::string::npos);
+  dumps[0].groups[0].calls[0].waits_for = 1;
+  CHECK(found(dumps) == "waits [1]");
+  dumps[2] = dump(2, 3, {same(4, true)});
+  CHECK(found(dumps) == "missing [2]");
+
+  // PyTorch's: groups 0 and 2, which are this rank's first and second; all records but the latest of group 2 are gone.
+  const auto read = [](int rank, const Json& status, int calls, bool forgotten) {
+    Json dump = document_of_rank(0);
+    dump["pg_config"]["2"] = {{"name", "2"}, {"desc", "data"}, {"ranks", "[0, 1, 2]"}};
+    Json& entries = dump["entries"];
+    entries[0].update({{"pg_id", 0}, {"record_id", 3000}, {"collective_seq_id", calls}});
+    if (forgotten) entries[0].update({{"pg_id", 1}, {"process_group", {"2", "data"}}, {"state", "completed"}});
+    if (!status.is_null()) dump["pg_status"] = status;
+    const Folder folder;
+    return sim::read_dump(folder.write("fr_" + std::to_string(rank), dump.dump()));
+  };
+  const auto status = [](int calls, int others) {
+    return Json{{"0", {{"last_enqueued_collective", calls}}}, {"1", {{"last_enqueued_collective", others}}}};
+  };
+  const sim::DumpOfRank waits = read(0, status(8, 2500), 8, false), waits_too = read(1, status(8, 2500), 8, false);
+  CHECK(found({waits, waits_too, read(2, status(8, 2500), 2500, true)}) == "waits [0,1]");
+  CHECK(found({waits, waits_too, read(2, status(7, 2500), 2500, true)}) == "missing [2]");
+  CHECK(found({waits, waits_too, read(2, status(-1, 2500), 2500, true)}) == "missing [2]");
+  CHECK(found({waits, waits_too, read(2, nullptr, 2500, true)}) == "waits [0,1]");
 }
 
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {

@@ -46,9 +46,13 @@ struct MergedGroup {
                                      [](const DumpedCall& c, std::uint64_t s) { return c.sequence < s; });
     return at != calls.end() && at->sequence == sequence ? &*at : nullptr;
   }
-  std::uint64_t last(std::uint32_t rank) const {
+  // The number of the rank's latest call; none: its dump does not say.
+  std::optional<std::uint64_t> last(std::uint32_t rank) const {
     const auto found = of.find(rank);
-    return found == of.end() || found->second->calls.empty() ? 0 : found->second->calls.back().sequence;
+    if (found == of.end()) return std::nullopt;
+    const DumpedGroup& d = *found->second;
+    if (d.calls.empty()) return d.made;
+    return std::max(d.calls.back().sequence, d.made.value_or(0));
   }
 };
 
@@ -140,7 +144,10 @@ void find_waiting_messages(const std::vector<MergedGroup>& groups, const Ranks& 
       const DumpedMessage* const other = peer == g.of.end() ? nullptr : other_side(*d, *peer->second, rank, m, k);
       const char* const done = m.sends ? "received" : "sent";
       const Ranks both = {rank, m.peer};
-      if (!other) {
+      if (peer == g.of.end()) {
+        out.add("waits", g, 0, {rank},
+                fmt::format("{}; what rank {} has done in this group is not in its dump.", in, m.peer));
+      } else if (!other) {
         out.wait_for[rank].insert(m.peer);
         out.add("missing", g, 0, {m.peer},
                 fmt::format("{}, which has not {} it, and {}.", in, done, elsewhere(groups, nullptr, m.peer)));
@@ -174,8 +181,8 @@ OpenCall first_open(const MergedGroup& g) {
     for (const DumpedCall& c : d->calls)
       if (!c.completed) open = std::min(open, c.sequence);
     ends_known = ends_known && d->ends_known;
-    least = std::min(least, g.last(rank));
-    most = std::max(most, g.last(rank));
+    least = std::min(least, g.last(rank).value_or(kNone));
+    most = std::max(most, g.last(rank).value_or(0));
   }
   if (!ends_known && least < most && least + 1 < open) return {.sequence = least + 1, .ends_known = false};
   return {.sequence = open == kNone ? 0 : open};
@@ -184,7 +191,7 @@ OpenCall first_open(const MergedGroup& g) {
 void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, const MergedGroup& g, Findings& out) {
   const auto [n, ends_known] = first_open(g);
   if (n == 0) return;
-  Ranks waiting, missing, silent;
+  Ranks waiting, missing, silent, unknown;
   std::string what;
   std::map<std::uint32_t, std::uint32_t> waits_for;
   for (const std::uint32_t rank : g.ranks) {
@@ -193,8 +200,12 @@ void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, c
       continue;
     }
     const DumpedCall* const c = g.call(rank, n);
+    const std::optional<std::uint64_t> last = g.last(rank);
     if (!c) {
-      if (g.last(rank) < n) missing.insert(rank);
+      if (!last)
+        unknown.insert(rank);
+      else if (*last < n)
+        missing.insert(rank);
     } else if (!c->completed || !ends_known) {
       waiting.insert(rank);
       what = c->what;
@@ -208,9 +219,9 @@ void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, c
   for (const std::uint32_t rank : waiting) out.wait_for[rank].insert(missing.begin(), missing.end());
   for (const std::uint32_t rank : missing)
     out.add("missing", g, n, {rank},
-            fmt::format("{}; rank {} has not entered it: it has made {} calls, and {}.", in, rank, g.last(rank),
+            fmt::format("{}; rank {} has not entered it: it has made {} calls, and {}.", in, rank, *g.last(rank),
                         elsewhere(groups, &g, rank)));
-  if (missing.empty() && silent.empty()) {
+  if (missing.empty() && silent.empty() && unknown.empty()) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> began;
     for (const std::uint32_t rank : g.ranks) began.emplace_back(g.call(rank, n) ? g.call(rank, n)->began_ns : 0, rank);
     std::sort(began.begin(), began.end());
@@ -238,14 +249,19 @@ void find_waiting(const std::vector<MergedGroup>& groups, const Ranks& dumped, c
     const DumpedCall* const c = g.call(rank, n);
     chain += fmt::format("{}rank {} for rank {}, {}", chain.empty() ? "" : "; ", rank, to, c->waits_what);
   }
+  const std::string how = chain.empty() ? "" : " (" + chain + ")";
   if (!silent.empty()) {
     Ranks blamed;
     std::set_intersection(silent.begin(), silent.end(), ends.begin(), ends.end(), std::inserter(blamed, blamed.end()));
     if (missing.empty() || !blamed.empty())
       out.add("no_dump", g, n, blamed.empty() ? silent : blamed,
               fmt::format("{}; {} left no dump: {} ended, or {} in no call of GCCL's{}.", in, ranks_text(silent),
-                          verb(silent, "it has", "they have"), verb(silent, "is", "are"),
-                          chain.empty() ? "" : " (" + chain + ")"));
+                          verb(silent, "it has", "they have"), verb(silent, "is", "are"), how));
+  } else if (missing.empty() && !unknown.empty()) {
+    out.add("waits", g, n, ends.empty() || circle ? waiting : ends,
+            fmt::format("{}; what {} {} in this group is not in {} {}{}.", in, ranks_text(unknown),
+                        verb(unknown, "has done", "have done"), verb(unknown, "its", "their"),
+                        verb(unknown, "dump", "dumps"), how));
   } else if (missing.empty() && !chain.empty()) {
     out.add(
         "waits", g, n, circle ? waiting : ends,

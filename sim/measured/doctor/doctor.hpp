@@ -29,11 +29,12 @@ struct DumpedMessage {
 };
 struct DumpedGroup {
   std::string name;
-  std::vector<std::uint32_t> ranks;     // of the job
-  std::vector<DumpedCall> calls;        // in order
-  std::vector<DumpedMessage> messages;  // in order
-  bool ends_known = true;               // else nothing says which calls have ended, and all count as completed
-  bool all_messages = false;            // since the start; else those that are not completed, and perhaps some others
+  std::vector<std::uint32_t> ranks;       // of the job
+  std::vector<DumpedCall> calls;          // in order
+  std::vector<DumpedMessage> messages;    // in order
+  std::optional<std::uint64_t> made = 0;  // the number of its latest call where `calls` has none as late; none: unknown
+  bool ends_known = true;                 // else nothing says which calls have ended, and all count as completed
+  bool all_messages = false;              // since the start; else those that are not completed, and perhaps some others
 };
 struct DumpOfRank {
   std::string file, reason;

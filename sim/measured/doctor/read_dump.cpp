@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <set>
 
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/json/pickle.hpp"
@@ -123,6 +124,44 @@ std::optional<DumpedMessage> message_of(const json::Node& e, const std::string& 
   return m;
 }
 
+bool number(const std::string& text) {
+  return !text.empty() && text.size() <= 8 && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// By group the number of the rank's latest call, which is known after the entries of all its calls were forgotten. The
+// keys of pg_status count the groups that this rank made; entries alone say which is whose. What is left over belongs
+// together where there is one of each, or where names are numbers, which grow as groups are made.
+std::map<std::string, std::uint64_t> calls_made(const json::Node& root, const std::vector<json::Node>& entries) {
+  std::map<std::string, std::uint64_t> made;
+  if (!root.has("pg_status")) return made;
+  const json::Node status = root.at("pg_status");
+  const auto take = [&](const std::string& group, const std::string& key) {
+    if (const json::Node s = status.at(key); s.has("last_enqueued_collective"))
+      made[group] = std::uint64_t(std::max<std::int64_t>(0, s.at("last_enqueued_collective").integer(-1, kNumberMost)));
+  };
+  std::map<std::string, std::string> key_of;
+  std::set<std::string> taken;
+  for (const json::Node& e : entries) {
+    if (!e.has("pg_id")) continue;
+    const std::string key = e.at("pg_id").text(), group = e.at("process_group").items(2, 2)[0].string();
+    if (status.has(key) && key_of.emplace(group, key).second) taken.insert(key);
+  }
+  for (const auto& [group, key] : key_of) take(group, key);
+  std::vector<std::string> groups, keys;
+  for (const auto& [group, config] : root.at("pg_config").members())
+    if (!key_of.contains(group)) groups.push_back(group);
+  for (const auto& [key, s] : status.members())
+    if (!taken.contains(key)) keys.push_back(key);
+  if (groups.size() != keys.size()) return made;
+  const bool numbers = std::ranges::all_of(groups, number) && std::ranges::all_of(keys, number);
+  if (groups.size() > 1 && !numbers) return made;
+  if (numbers)
+    for (auto* list : {&groups, &keys})
+      std::ranges::sort(*list, {}, [](const std::string& text) { return std::stoul(text); });
+  for (std::size_t i = 0; i < groups.size(); ++i) take(groups[i], keys[i]);
+  return made;
+}
+
 DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file) {
   DumpOfRank d;
   const std::string name = file.filename().string();
@@ -138,9 +177,13 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
                    entries.back().at("record_id").integer(0, kNumberMost) == std::int64_t(entries.size()) - 1;
   std::map<std::string, std::vector<const json::Node*>> entries_of;  // by group
   for (const json::Node& e : entries) entries_of[e.at("process_group").items(2, 2)[0].string()].push_back(&e);
+  const std::map<std::string, std::uint64_t> made = calls_made(root, entries);
   for (const auto& [id, config] : root.at("pg_config").members()) {
     DumpedGroup g;
     g.name = id;
+    g.made = all ? std::optional<std::uint64_t>(0) : std::nullopt;
+    // After a message pg_status has its number instead.
+    if (const auto found = made.find(id); found != made.end() && entries_of[id].empty()) g.made = found->second;
     g.all_messages = all;
     if (const auto desc = config.find("desc"); desc && desc->string() != "undefined" && !desc->string().empty())
       g.name += " (" + desc->string() + ")";
