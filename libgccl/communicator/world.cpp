@@ -71,7 +71,7 @@ Status make_world(const std::shared_ptr<World>& world, const std::vector<Introdu
   Members members;
   members.rank = bootstrap.rank;
   members.world = true;
-  members.id = ranks[0].id;
+  members.id = world->id = ranks[0].id;
   std::vector<Rank> first;  // of each node, its lowest rank
   for (Rank r = 0; r < bootstrap.size; ++r) {
     auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
@@ -162,6 +162,7 @@ std::shared_ptr<World> world_like(const World& o, Rank rank, Rank size) {
   world->measured = o.measured;
   world->introduction = o.introduction;
   world->dumps = o.dumps;
+  world->dumped = o.dumped;
   world->check = o.check;
   world->mends = o.mends;
   world->link_slow = o.link_slow;

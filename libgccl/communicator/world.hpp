@@ -21,6 +21,7 @@ class CommunicatorCore;
 
 // What the communicators of one rank share.
 struct World {
+  std::uint64_t id = 0;  // the same on all ranks; once processes have joined it is another world
   Bootstrap bootstrap;
   std::unique_ptr<OpenTransports> transports;
   std::unique_ptr<Watch> watch;
@@ -34,8 +35,9 @@ struct World {
   bool grown = false;
   std::vector<Rank> joined, was;
   DumpSettings dumps;
-  TickClock clock;                      // of the communicators' flight recorders
-  std::atomic<bool> dumped{false};      // because of a failure
+  TickClock clock;  // of the communicators' flight recorders
+  // Because of a failure: of any of this process's worlds, as the ranks of all write files of the same names.
+  std::shared_ptr<std::atomic<bool>> dumped = std::make_shared<std::atomic<bool>>(false);
   std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
   int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
   bool mends = false;                   // GCCL_LINK_LOST_MS is not 0: what was sent may have to be sent again

@@ -376,6 +376,19 @@ TEST_CASE(
   CHECK(found({waits, waits_too, read(2, nullptr, 2500, true)}) == "waits [0,1]");
 }
 
+TEST_CASE("dumps from before and after processes joined are refused, and which belong together is said") {
+  std::vector<sim::DumpOfRank> dumps = {dump(0, 3, {}), dump(1, 3, {}), dump(2, 3, {})};
+  dumps[0].world = dumps[2].world = "a", dumps[1].world = "b";
+  try {
+    sim::examined(dumps);
+    FAIL("they were examined together");
+  } catch (const json::InputError& e) {
+    CHECK(std::string(e.what()).find("expected one of fr_0, fr_2; or fr_1") != std::string::npos);
+  }
+  dumps.erase(dumps.begin() + 1);
+  CHECK(found(dumps).empty());
+}
+
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {
   Folder folder;
   std::vector<std::string> words = {"doctor"};

@@ -89,6 +89,26 @@ TEST_CASE("a program under gccl launch outlives ranks that are killed, with spar
     }
 }
 
+TEST_CASE("ranks that outlive two failures leave the dumps of the first, all of one world") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  const gccl::test::Ended e =
+      gccl::test::Program({"launch", "-n", "3", "--timeout", "120", "--spares", "2", "--", self, "--no-skip",
+                           "--test-case=a rank of the program that is launched below"},
+                          {.environment = {"GCCL_DUMP=" + prefix, "GCCL_DUMP_FORMAT=json"}})
+          .wait();
+  CHECK_MESSAGE(e.code == 0, e.err << e.out);
+  for (const char* rank : {"0", "2"}) {
+    const std::string text = gccl::test::read_text(prefix + rank + ".json");
+    CAPTURE(text);
+    CHECK(text.find("\"text\": \"allreduce #11 of 1 x f64, sum\"") != std::string::npos);
+    CHECK(text.find("#12") == std::string::npos);
+  }
+  const gccl::test::Ended said = gccl::test::run_gccl({"doctor", prefix + "0.json", prefix + "2.json"});
+  CHECK_MESSAGE(said.out.find("culprit: rank 1\n") == 0, said.out << said.err);
+}
+
 // bash, as it closes descriptors of two digits.
 TEST_CASE("a spare may be started by a program that closes all descriptors but the standard streams") {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");

@@ -56,6 +56,7 @@ Json own_form(const DumpedRank& d) {
   }
   return {{"schema", "gccl/dump/1"},
           {"version", version_text()},
+          {"world", id_text(d.world)},
           {"rank", d.rank},
           {"size", d.size},
           {"host", json::valid_text(d.host)},

@@ -37,6 +37,7 @@ struct DumpedCommunicator {
 };
 
 struct DumpedRank {
+  std::uint64_t world = 0;  // what `rank` is a number in: the same on all ranks until processes join
   Rank rank = 0, size = 1;
   std::string host, reason;
   std::vector<DumpedCommunicator> communicators;

@@ -106,8 +106,12 @@ void keep_unended(Team& team, const Operations& operations) noexcept try {
 
 Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason) {
   const Bootstrap& bootstrap = team.world->bootstrap;
-  DumpedRank d{
-      .rank = bootstrap.rank, .size = bootstrap.size, .host = bootstrap.host, .reason = reason, .communicators = {}};
+  DumpedRank d{.world = team.world->id,
+               .rank = bootstrap.rank,
+               .size = bootstrap.size,
+               .host = bootstrap.host,
+               .reason = reason,
+               .communicators = {}};
   d.communicators.push_back(dumped(team, operations));
   for_each_communicator([&](CommunicatorCore& other) {  // this one is locked, too
     if (&other.world() == team.world.get()) other.add_to(&d);
@@ -120,7 +124,7 @@ void dump_failure(const Team& team, const Operations& operations) noexcept {
   if (team.world->dumps.prefix.empty() || why.code() == GCCL_ERR_INVALID_USAGE || why.code() == GCCL_ERR_REVOKED ||
       !team.record || !team.ports)
     return;
-  if (!team.world->dumped.exchange(true)) write_unasked(team, operations, why.text());
+  if (!team.world->dumped->exchange(true)) write_unasked(team, operations, why.text());
 }
 
 void dump_if_asked(const Team& team, const Operations& operations) noexcept {

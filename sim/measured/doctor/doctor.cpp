@@ -337,6 +337,23 @@ bool apart(const Ranks& a, const Ranks& b) {
   return std::none_of(a.begin(), a.end(), [&](std::uint32_t rank) { return b.contains(rank); });
 }
 
+// A process that has joined may have the rank of one that has gone, and left a dump.
+void require_one_world(const std::vector<DumpOfRank>& dumps) {
+  std::vector<std::pair<std::string, std::string>> files;  // by world, in the order in which they are given
+  for (const DumpOfRank& d : dumps) {
+    auto at = std::ranges::find(files, d.world, &std::pair<std::string, std::string>::first);
+    if (at == files.end()) at = files.insert(files.end(), {d.world, ""});
+    at->second += (at->second.empty() ? "" : ", ") + d.file;
+  }
+  if (files.size() < 2) return;
+  std::string all;
+  for (const auto& [world, names] : files) all += (all.empty() ? "" : "; or ") + names;
+  throw json::InputError(
+      fmt::format("{}: processes joined the job between these dumps, and ranks have had other numbers since: expected "
+                  "one of {}",
+                  dumps.back().file, all));
+}
+
 // PyTorch's split_group names all groups that one call makes alike: they have no rank in common.
 std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
   std::vector<MergedGroup> groups;
@@ -369,6 +386,7 @@ std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
 }  // namespace
 
 nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
+  require_one_world(dumps);
   const std::vector<MergedGroup> groups = groups_of(dumps);
   Ranks dumped, waiting, absent;
   for (const DumpOfRank& d : dumps) dumped.insert(d.rank);

@@ -38,6 +38,7 @@ struct DumpedGroup {
 };
 struct DumpOfRank {
   std::string file, reason;
+  std::string world;  // what ranks are numbers in: another once processes have joined; empty: not known
   std::uint32_t rank = 0;
   std::vector<DumpedGroup> groups;
 };
@@ -48,7 +49,7 @@ DumpOfRank read_dump(const std::filesystem::path& file);
 
 // "gccl/doctor/1" (docs/formats.md). Findings stand in the order in which they explain each other: which ranks call
 // something else, have not entered, left no dump, came late, are waited for by all, are slow. Throws json::InputError
-// where two dumps are one rank's, or contradict each other in who a group's ranks are.
+// where two dumps are one rank's, or of different worlds, or contradict each other in who a group's ranks are.
 nlohmann::json examined(const std::vector<DumpOfRank>& dumps);
 std::string doctor_text(const nlohmann::json& document);
 

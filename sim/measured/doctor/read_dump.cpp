@@ -50,6 +50,7 @@ std::string without_number(std::string text) {
 DumpOfRank own_dump(const json::Node& root) {
   root.schema("gccl/dump/1");
   DumpOfRank d;
+  if (root.has("world")) d.world = root.at("world").string();
   d.rank = dumped_rank(root.at("rank"));
   d.reason = root.at("reason").string();
   for (const json::Node& c : root.at("communicators").items()) {
