@@ -1,11 +1,13 @@
 #include "libgccl/communicator/communicator_core.hpp"
 
 #include <fmt/core.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cassert>
 #include <list>
 
+#include "libgccl/base/clock.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
@@ -19,6 +21,25 @@ std::mutex registry_mutex;
 std::list<CommunicatorCore*>& registry() {
   static NoDestructor<std::list<CommunicatorCore*>> list;
   return *list;
+}
+
+// This thread goes through the registry. What it finds may make it do so once more: a failure, of which it writes a
+// dump.
+thread_local bool in_registry = false;
+struct InRegistry {
+  InRegistry() { in_registry = true; }
+  ~InRegistry() { in_registry = false; }
+  InRegistry(const InRegistry&) = delete;
+};
+
+// Threads that poll keep what they look at for microseconds.
+template <class Lock>
+bool locks_until(Lock& lock, std::int64_t until_ns) {
+  while (!lock.try_lock()) {
+    if (now_ns() >= until_ns) return false;
+    ::sched_yield();
+  }
+  return true;
 }
 
 // The others wait for this rank's word on it no longer than the start may take. Later all have long been there: one
@@ -35,15 +56,19 @@ const char CommunicatorCore::kMagic[] = "gccl communicator";
 
 Progress progress_all_but(CommunicatorCore* mine) {
   Progress made = Progress::nothing;
-  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
+  if (std::unique_lock lock(registry_mutex, std::defer_lock); !in_registry && lock.try_lock()) {
+    const InRegistry in;
     for (CommunicatorCore* c : registry())
       if (c != mine && (c->busy() || c->world().mends)) made = std::max(made, c->progress());
+  }
   return completions::run() ? Progress::something : made;
 }
 
-void for_each_communicator(const std::function<void(CommunicatorCore&)>& f) {
-  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
-    for (CommunicatorCore* c : registry()) f(*c);
+bool for_each_communicator(const std::function<void(CommunicatorCore&)>& f, std::int64_t until_ns) {
+  std::unique_lock lock(registry_mutex, std::defer_lock);
+  if (!in_registry && !locks_until(lock, until_ns)) return false;
+  for (CommunicatorCore* c : registry()) f(*c);
+  return true;
 }
 
 void notice_failure_of(const CommunicatorCore* maybe) {
@@ -224,8 +249,11 @@ Status CommunicatorCore::dump(const std::string& path, const std::string& reason
   return gccl::dump(team_, operations_, path, reason);
 }
 
-void CommunicatorCore::add_to(DumpedRank* all) {
-  if (std::unique_lock lock(lock_, std::try_to_lock); lock) all->communicators.push_back(dumped(team_, operations_));
+bool CommunicatorCore::add_to(DumpedRank* all, std::int64_t until_ns) {
+  std::unique_lock lock(lock_, std::defer_lock);
+  if (!locks_until(lock, until_ns)) return false;
+  all->communicators.push_back(dumped(team_, operations_));
+  return true;
 }
 
 }  // namespace gccl

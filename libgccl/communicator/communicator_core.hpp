@@ -107,10 +107,10 @@ class CommunicatorCore {
   }
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
-  // Writes what this rank was doing, on all communicators that are not busy in another thread.
+  // Writes what this rank was doing, on all communicators that no other thread stays busy with.
   Status dump(const std::string& path, const std::string& reason);
-  // Into another one's, where no other thread is busy with this communicator.
-  void add_to(DumpedRank* all);
+  // Into another one's. False where another thread is busy with this communicator until then.
+  bool add_to(DumpedRank* all, std::int64_t until_ns);
   // Why it carries nothing out; ok where it does.
   Status why();
   // Becomes the other one, which gets what this one was. For survival.cpp.
@@ -149,8 +149,8 @@ class CommunicatorCore {
 // Survival::notice() where the communicator still is.
 void notice_failure_of(const CommunicatorCore* maybe);
 
-// Calls f with every communicator of this process, unless another thread looks at them, too.
-void for_each_communicator(const std::function<void(CommunicatorCore&)>& f);
+// Calls f with every communicator of this process. False where another thread goes through them, too, until then.
+bool for_each_communicator(const std::function<void(CommunicatorCore&)>& f, std::int64_t until_ns = 0);
 
 // Progress on every communicator of this process that is in use, and functions that are due.
 Progress progress_all_but(CommunicatorCore* mine);

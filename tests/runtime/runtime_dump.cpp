@@ -184,3 +184,34 @@ TEST_CASE("in the dump of a rank that waits in GCCL_Finalize that has not comple
   CHECK(contains(text, "\"text\": \"Finalize or Comm_free (collective #2)\""));
   CHECK(contains(text, "\"state\": \"started\""));
 }
+
+// The rank that does not come is in no call. Each of the others waits in one communicator's call, with one of another
+// in flight; which is the first to take too long is found while the thread that waits for the other polls.
+TEST_CASE("a failure that is found while a thread waits on another communicator leaves a dump of both") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  Job job = {.size = 3};
+  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}};
+  check(job, [](int rank) {
+    GCCL_Comm world = begin(), other = copy_of(world);
+    double x[2] = {1, 1}, sum[2] = {};
+    RANK_SUCCESS(GCCL_Allreduce(x, sum, 1, GCCL_FLOAT64, GCCL_SUM, other));
+    RANK_SUCCESS(GCCL_Comm_set_timeout(other, 300));
+    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 2000));
+    if (rank == 2) {
+      ::usleep(1000000);
+    } else {
+      GCCL_Request request = nullptr;
+      RANK_SUCCESS(GCCL_Iallreduce(x, sum, 1, GCCL_FLOAT64, GCCL_SUM, other, &request));
+      RANK_CHECK(GCCL_Allreduce(x + 1, sum + 1, 1, GCCL_FLOAT64, GCCL_SUM, world) != GCCL_SUCCESS);
+      expect(GCCL_Wait(&request), GCCL_ERR_TIMEOUT, "other");
+    }
+    std::_Exit(any_reported());
+  });
+  const std::string text = contents(prefix + "0.json");
+  CAPTURE(text);
+  CHECK(contains(text, "\"world\": true"));
+  CHECK(contains(text, "\"world\": false"));
+  CHECK(contains(text, "\"text\": \"allreduce #2 of 1 x f64, sum\""));
+  CHECK(!contains(text, "\"skipped\""));
+}

@@ -54,15 +54,17 @@ Json own_form(const DumpedRank& d) {
     if (!c.failure.empty()) j["failure"] = json::valid_text(c.failure);
     communicators.push_back(std::move(j));
   }
-  return {{"schema", "gccl/dump/1"},
-          {"version", version_text()},
-          {"world", id_text(d.world)},
-          {"rank", d.rank},
-          {"size", d.size},
-          {"host", json::valid_text(d.host)},
-          {"pid", ::getpid()},
-          {"reason", json::valid_text(d.reason)},
-          {"communicators", std::move(communicators)}};
+  Json j = {{"schema", "gccl/dump/1"},
+            {"version", version_text()},
+            {"world", id_text(d.world)},
+            {"rank", d.rank},
+            {"size", d.size},
+            {"host", json::valid_text(d.host)},
+            {"pid", ::getpid()},
+            {"reason", json::valid_text(d.reason)},
+            {"communicators", std::move(communicators)}};
+  if (d.skipped != 0u) j["skipped"] = d.skipped ? Json(*d.skipped) : Json();
+  return j;
 }
 
 // ---- PyTorch's ----

@@ -2,6 +2,7 @@
 // torchfrtrace.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct DumpedRank {
   Rank rank = 0, size = 1;
   std::string host, reason;
   std::vector<DumpedCommunicator> communicators;
+  std::optional<std::size_t> skipped;  // communicators that another thread was busy with; none: perhaps all others
 };
 
 // `path` ending in ".json" gets GCCL's own form (docs/formats.md: gccl/dump/1), any other the pickle that PyTorch's

@@ -9,6 +9,9 @@
 namespace gccl {
 namespace {
 
+// So long a dump waits for what other threads are busy with, who may wait for this one's communicator meanwhile.
+constexpr std::int64_t kWaitNs = 100'000'000;
+
 // What was called; not yet what has become of it.
 DumpedCall called(const Descriptor& what) {
   DumpedCall c;
@@ -113,9 +116,15 @@ Status dump(const Team& team, const Operations& operations, const std::string& p
                .reason = reason,
                .communicators = {}};
   d.communicators.push_back(dumped(team, operations));
-  for_each_communicator([&](CommunicatorCore& other) {  // this one is locked, too
-    if (&other.world() == team.world.get()) other.add_to(&d);
-  });
+  const std::int64_t until_ns = now_ns() + kWaitNs;
+  std::size_t skipped = 0;
+  const bool all = for_each_communicator(
+      [&](CommunicatorCore& other) {
+        if (&other.team() == &team || &other.world() != team.world.get()) return;  // the former is locked
+        skipped += !other.add_to(&d, until_ns);
+      },
+      until_ns);
+  if (all) d.skipped = skipped;
   return write_dump(d, path);
 }
 

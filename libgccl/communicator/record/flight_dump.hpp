@@ -12,7 +12,7 @@ namespace gccl {
 DumpedCommunicator dumped(const Team& team, const Operations& operations);
 // Before what is in flight is dropped, because the communicator has failed: later dumps say it, too.
 void keep_unended(Team& team, const Operations& operations) noexcept;
-// Writes what this rank was doing, on all communicators that are not busy in another thread.
+// Writes what this rank was doing, on all communicators that no other thread stays busy with.
 Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason);
 // Where the environment asks for dumps: of the rank's first failure that no caller wanted; and once for each signal.
 void dump_failure(const Team& team, const Operations& operations) noexcept;
