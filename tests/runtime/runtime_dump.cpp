@@ -5,13 +5,17 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/json/pickle.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -214,4 +218,46 @@ TEST_CASE("a failure that is found while a thread waits on another communicator 
   CHECK(contains(text, "\"world\": false"));
   CHECK(contains(text, "\"text\": \"allreduce #2 of 1 x f64, sum\""));
   CHECK(!contains(text, "\"skipped\""));
+}
+
+TEST_CASE("of calls with lengths a dump has the sum, sizes that PyTorch's analyser accepts, and whether ranks agree") {
+  gccl::test::Folder folder;
+  const auto file = [&](int rank, const char* end = "") { return folder.path / ("fr_" + std::to_string(rank) + end); };
+  check({.size = 2}, [&](int rank) {
+    GCCL_Comm world = begin();
+    double in[8] = {}, out[8] = {};
+    const std::size_t counts[] = {2, 3};
+    RANK_SUCCESS(GCCL_Allgatherv(in, out, counts, nullptr, GCCL_FLOAT64, world));
+    RANK_SUCCESS(GCCL_Reduce_scatterv(in, out, counts, GCCL_FLOAT64, GCCL_SUM, world));
+    const std::size_t mine[] = {counts[rank], counts[rank]};
+    RANK_SUCCESS(GCCL_Alltoallv(in, counts, nullptr, out, mine, nullptr, GCCL_FLOAT64, world));
+    RANK_SUCCESS(GCCL_Dump(world, file(rank).c_str()));
+    RANK_SUCCESS(GCCL_Dump(world, file(rank, ".json").c_str()));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  Json dump;
+  std::string error;
+  REQUIRE(gccl::json::from_pickle(contents(file(1)), &dump, &error));
+  const auto& entries = dump["entries"];
+  REQUIRE(entries.size() == 3);
+  // As torch/distributed/flight_recorder/components/types.py compares them: out = in * ranks, and the other way round.
+  CHECK(entries[0]["profiling_name"] == "nccl:all_gather");
+  CHECK(entries[0]["input_sizes"].dump() == "[[3]]");
+  CHECK(entries[0]["output_sizes"].dump() == "[[6]]");
+  CHECK(entries[1]["profiling_name"] == "nccl:reduce_scatter");
+  CHECK(entries[1]["input_sizes"].dump() == "[[6]]");
+  CHECK(entries[1]["output_sizes"].dump() == "[[3]]");
+  const auto& calls = dump["gccl"]["communicators"][0]["calls"];
+  CHECK(calls[0]["count"] == 5);
+  CHECK(calls[1]["count"] == 5);
+  CHECK(calls[2]["count"] == 6);
+  CHECK(calls[0]["lengths"] == calls[1]["lengths"]);
+  CHECK(!calls[2].contains("lengths"));
+  CHECK(gccl::test::run_gccl({"doctor", file(0), file(1)}).code == 0);
+  // Another rank's lengths.
+  Json other = Json::parse(contents(file(0, ".json")));
+  other["communicators"][0]["calls"][1]["lengths"] = "0123456789abcdef";
+  std::ofstream(file(0, ".json")) << other.dump();
+  const gccl::test::Ended said = gccl::test::run_gccl({"doctor", file(0, ".json"), file(1, ".json")});
+  CHECK_MESSAGE(contains(said.out, "call #2 differs: "), said.out << said.err);
 }

@@ -32,6 +32,7 @@ Json own_form(const DumpedCall& c, const std::vector<Rank>& world_rank, bool tra
   Json j = {{"call", c.name}, {"text", c.text}, {"state", c.state}, {"count", c.count}};
   if (!transfer) j["sequence"] = c.sequence;
   if (!c.own) j["internal"] = true;
+  if (c.lengths) j["lengths"] = id_text(c.lengths);
   if (!c.dtype.empty()) j["dtype"] = c.dtype;
   if (!c.op.empty()) j["op"] = c.op;
   if (!c.algorithm.empty()) j["algorithm"] = c.algorithm;
@@ -69,7 +70,8 @@ Json own_form(const DumpedRank& d) {
 
 // ---- PyTorch's ----
 
-// As its analyser knows the calls, and how many blocks go in and come out on a rank.
+// As its analyser knows the calls, and how many blocks go in and come out on a rank. It takes all blocks of a call for
+// equally long, so those that are not have their mean length, rounded up.
 struct TorchCall {
   std::string_view ours, theirs;
   bool in_all, out_all;  // as many blocks as ranks
@@ -84,8 +86,8 @@ constexpr TorchCall kTorchCalls[] = {
     {"scatter", "scatter", true, false},
     {"alltoall", "all_to_all", true, true},
     {"alltoallv", "all_to_all", false, false},
-    {"allgatherv", "all_gather", false, false},
-    {"reduce_scatterv", "reduce_scatter", false, false},
+    {"allgatherv", "all_gather", false, true},
+    {"reduce_scatterv", "reduce_scatter", true, false},
 };
 constexpr std::string_view kTorchTypes[][2] = {{"f32", "Float"},     {"f64", "Double"}, {"f16", "Half"},
                                                {"bf16", "BFloat16"}, {"i8", "Char"},    {"u8", "Byte"},
@@ -93,7 +95,9 @@ constexpr std::string_view kTorchTypes[][2] = {{"f32", "Float"},     {"f64", "Do
 
 Json torch_entry(const DumpedCommunicator& c, const DumpedCall& call, std::size_t record, bool transfer) {
   std::string name = "all_reduce_barrier";
-  std::uint64_t in = call.count, out = call.count;
+  const std::uint64_t n = c.world_rank.size();
+  const std::uint64_t block = call.lengths ? (call.count + n - 1) / n : call.count;
+  std::uint64_t in = block, out = block;
   const bool sends = call.name == "send";
   if (transfer) {
     name = sends ? fmt::format("send {}->{}", c.rank, call.root) : fmt::format("recv {}<-{}", c.rank, call.root);
@@ -101,8 +105,8 @@ Json torch_entry(const DumpedCommunicator& c, const DumpedCall& call, std::size_
     for (const TorchCall& t : kTorchCalls) {
       if (t.ours != call.name) continue;
       name = t.theirs;
-      in *= t.in_all ? c.world_rank.size() : 1;
-      out *= t.out_all ? c.world_rank.size() : 1;
+      in *= t.in_all ? n : 1;
+      out *= t.out_all ? n : 1;
     }
   }
   std::string type = call.dtype;

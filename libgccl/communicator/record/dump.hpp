@@ -20,7 +20,8 @@ struct DumpedCall {
   bool own = true;                          // the program's; else a part of splitting, freeing and the like
   std::string dtype, op;                    // as GCCL names them
   std::string algorithm;                    // empty: not chosen yet, or none
-  Count count = 0;                          // as the caller gave it
+  Count count = 0;                          // as the caller gave it, or the sum of the lengths that it gave
+  std::uint64_t lengths = 0;                // of allgatherv and reduce_scatterv: a checksum of all lengths
   Rank root = 0;                            // or the peer of a send or recv
   const char* state = "";                   // scheduled, started, completed
   std::int64_t began_ns = 0, ended_ns = 0;  // since 1970; 0: not known

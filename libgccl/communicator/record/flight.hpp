@@ -35,6 +35,9 @@ class Flight {
   void carried_out(std::uint32_t sequence, const char* algorithm) {
     of_[sequence % History::kKept].algorithm = algorithm;
   }
+  // A call whose lengths differ by rank: what it moves in all, where the history has a checksum of the lengths.
+  void lengths(std::uint32_t sequence, std::uint64_t elements) { elements_[sequence % History::kKept] = elements; }
+  std::uint64_t elements(std::uint32_t sequence) const { return elements_[sequence % History::kKept]; }
   void ended(std::uint32_t sequence) { of_[sequence % History::kKept].ended = ticks(); }
   // Requires that the history keeps the call.
   const Times& of(std::uint32_t sequence) const { return of_[sequence % History::kKept]; }
@@ -52,6 +55,7 @@ class Flight {
  private:
   static constexpr std::uint32_t kShortLooked = 8;
   std::array<Times, History::kKept> of_{};
+  std::array<std::uint64_t, History::kKept> elements_{};
   std::uint32_t failed_from_ = UINT32_MAX;
   Unended unended_;
 };

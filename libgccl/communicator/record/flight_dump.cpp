@@ -85,7 +85,12 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
     const std::uint32_t sequence = last - left;
     History::Entry e;
     if (!history.find(sequence, &e)) continue;
-    DumpedCall c = called(Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes));
+    const Descriptor what = Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes);
+    DumpedCall c = called(what);
+    if (c.own && has_counts(Collective(what.kind))) {
+      c.lengths = what.count;
+      c.count = team.flight.elements(sequence);
+    }
     add_state(&c, team, operations);
     const Flight::Times& times = team.flight.of(sequence);
     if (times.algorithm) c.algorithm = times.algorithm;

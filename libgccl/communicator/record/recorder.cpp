@@ -1,5 +1,7 @@
 #include "libgccl/communicator/record/recorder.hpp"
 
+#include <algorithm>
+
 namespace gccl {
 
 void Recorder::number(Work& work) {
@@ -8,6 +10,7 @@ void Recorder::number(Work& work) {
   if (user_defined(what.dtype)) what.element_bytes = work.elements.bytes;
   team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
   team_.flight.began(what.sequence, nullptr);
+  if (work.lengths) team_.flight.lengths(what.sequence, what.bytes / std::max<std::size_t>(1, work.elements.bytes));
   if (work.call.kind == Collective::alltoallv)
     team_.world->watch->exchanges(*team_.record, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
 }

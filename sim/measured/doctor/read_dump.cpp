@@ -62,6 +62,7 @@ DumpOfRank own_dump(const json::Node& root) {
       x.sequence = std::uint64_t(call.at("sequence").integer(0, kNumberMost));
       x.what = call.has("internal") ? call.at("text").string().substr(0, call.at("text").string().find(" ("))
                                     : without_number(call.at("text").string());
+      if (call.has("lengths")) x.what += ", lengths " + call.at("lengths").string().substr(0, 8);
       x.completed = call.at("state").string() == "completed";
       x.began_ns = dumped_time(call, "began_ns");
       x.ended_ns = dumped_time(call, "ended_ns");
