@@ -224,6 +224,8 @@ TEST_CASE("of two messages that meet, lengths are compared, and ranks that wait 
   CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)}), with(2, {message(true, 0, 4)})}) ==
         "waits [0,1,2]; missing [1]; missing [2]; missing [0]");
   CHECK(found({with(0, {message(true, 1, 4)}), with(1, {message(true, 2, 4)})}) == "no_dump [2]; missing [1]");
+  CHECK(found({with(0, {message(false, 0, 4)}), with(1, {message(false, 0, 4)}), with(2, {})}) ==
+        "waits [0]; missing [0]");
   sim::DumpOfRank other = with(1, {});
   other.groups.clear();
   CHECK(found({with(0, {message(true, 1, 4)}), other, with(2, {})}) == "waits [0]");

@@ -261,3 +261,24 @@ TEST_CASE("of calls with lengths a dump has the sum, sizes that PyTorch's analys
   const gccl::test::Ended said = gccl::test::run_gccl({"doctor", file(0, ".json"), file(1, ".json")});
   CHECK_MESSAGE(contains(said.out, "call #2 differs: "), said.out << said.err);
 }
+
+TEST_CASE("a rank that waits for a message of its own is named by its dump") {
+  gccl::test::Folder folder;
+  for (const char* end : {"", ".json"}) {
+    const auto file = [&](int rank) { return folder.path / ("fr_" + std::to_string(rank) + end); };
+    check({.size = 2}, [&](int rank) {
+      GCCL_Comm world = begin();
+      double x = 1;
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+      GCCL_Request request = nullptr;
+      if (rank == 0) RANK_SUCCESS(GCCL_Irecv(&x, 1, GCCL_FLOAT64, 0, world, &request));
+      RANK_SUCCESS(GCCL_Dump(world, file(rank).c_str()));
+      std::_Exit(any_reported());
+    });
+    const gccl::test::Ended said = gccl::test::run_gccl({"doctor", file(0), file(1)});
+    CAPTURE(said.out + said.err);
+    CHECK(
+        contains(said.out,
+                 "culprit: rank 0\nrank 0 waits to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
+  }
+}

@@ -100,6 +100,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
   }
   d.transfers = team.flight.unended().transfers;
   for (const Operation* op : operations.transfers()) add_transfer(team, *op, &d.transfers);
+  for (const Operation* op : operations.to_myself()) add_transfer(team, *op, &d.transfers);
   return d;
 }
 

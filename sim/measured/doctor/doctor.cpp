@@ -144,7 +144,9 @@ void find_waiting_messages(const std::vector<MergedGroup>& groups, const Ranks& 
       const DumpedMessage* const other = peer == g.of.end() ? nullptr : other_side(*d, *peer->second, rank, m, k);
       const char* const done = m.sends ? "received" : "sent";
       const Ranks both = {rank, m.peer};
-      if (peer == g.of.end()) {
+      if (m.peer == rank && !other) {
+        out.add("waits", g, 0, {rank}, fmt::format("{}, which is itself, and has not {} it.", in, done));
+      } else if (peer == g.of.end()) {
         out.add("waits", g, 0, {rank},
                 fmt::format("{}; what rank {} has done in this group is not in its dump.", in, m.peer));
       } else if (!other) {
