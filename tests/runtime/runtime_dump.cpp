@@ -1,8 +1,10 @@
 // What ranks leave behind when a call takes too long: dumps that say who waits for whom.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -281,4 +283,25 @@ TEST_CASE("a rank that waits for a message of its own is named by its dump") {
         contains(said.out,
                  "culprit: rank 0\nrank 0 waits to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
   }
+}
+
+// By a limit of what a file may hold.
+TEST_CASE("a rank that is killed while it writes a dump leaves nothing that the ranks' prefix matches") {
+  gccl::test::Folder folder;
+  const std::string path = folder.path / "fr_0";
+  const std::vector<End> ends = run({.size = 1}, [&](int) {
+    GCCL_Comm world = begin();
+    const rlimit none{.rlim_cur = 16, .rlim_max = RLIM_INFINITY};
+    RANK_CHECK(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    (void)GCCL_Dump(world, path.c_str());  // SIGXFSZ
+  });
+  CHECK(ends[0].signal == SIGXFSZ);
+  std::vector<std::string> visible, drafts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    const std::string name = entry.path().filename();
+    (name.starts_with("fr_") ? visible : drafts).push_back(name);
+  }
+  CHECK(visible.empty());
+  REQUIRE(drafts.size() == 1);
+  CHECK(drafts[0].starts_with(".fr_0."));
 }

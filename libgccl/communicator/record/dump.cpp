@@ -171,13 +171,19 @@ Json torch_form(const DumpedRank& d) {
 
 std::atomic<std::uint32_t> asked{0};
 
+// PREFIX* does not match it: a rank that is killed while it writes leaves one.
+std::string hidden(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  return path.substr(0, name) + '.' + path.substr(name);
+}
+
 }  // namespace
 
 Status write_dump(const DumpedRank& rank, const std::string& path) {
   const std::string text =
       path.ends_with(".json") ? json::format_value(own_form(rank), 1) + '\n' : json::to_pickle(torch_form(rank));
   static std::atomic<unsigned> drafts{0};  // each has its own: two threads may write at the same time
-  const std::string draft = fmt::format("{}.{}.{}.draft", path, ::getpid(), drafts++);
+  const std::string draft = fmt::format("{}.{}.{}.draft", hidden(path), ::getpid(), drafts++);
   const auto wrong = [&](int error) {
     ::unlink(draft.c_str());
     return Status::error(fmt::format("cannot write the dump {}: {}", path, std::strerror(error)), GCCL_ERR_SYSTEM);
