@@ -387,7 +387,7 @@ TEST_CASE("dumps from before and after processes joined are refused, and which b
   } catch (const json::InputError& e) {
     CHECK(std::string(e.what()).find("expected one of fr_0, fr_2; or fr_1") != std::string::npos);
   }
-  dumps.erase(dumps.begin() + 1);
+  dumps[1].world.clear();
   CHECK(found(dumps).empty());
 }
 

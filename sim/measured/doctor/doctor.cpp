@@ -343,6 +343,7 @@ bool apart(const Ranks& a, const Ranks& b) {
 void require_one_world(const std::vector<DumpOfRank>& dumps) {
   std::vector<std::pair<std::string, std::string>> files;  // by world, in the order in which they are given
   for (const DumpOfRank& d : dumps) {
+    if (d.world.empty()) continue;
     auto at = std::ranges::find(files, d.world, &std::pair<std::string, std::string>::first);
     if (at == files.end()) at = files.insert(files.end(), {d.world, ""});
     at->second += (at->second.empty() ? "" : ", ") + d.file;
