@@ -106,7 +106,7 @@ class Builder {
       Operation* op = nullptr;
       const Status s = c_.start(std::move(work_), &op);
       *request = handle_of(op);
-      return failed(s);
+      return s.ok() ? GCCL_SUCCESS : failed_on(c_, s);
     }
     if (group) return run_in_group(*current_group(), c_, std::move(work_));
     const Status s = work_.what.point_to_point() ? c_.survival().transfer(std::move(work_))

@@ -19,7 +19,7 @@ inline bool again(CommunicatorCore& c, const CommunicatorCore::Key& key, const v
   if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().recovers()) return false;
   Status status;
   if (!c.repeat(key, in, out, &status)) return false;
-  *result = status.ok() ? GCCL_SUCCESS : failed(status);
+  *result = status.ok() ? GCCL_SUCCESS : failed_on(c, status);
   return true;
 }
 

@@ -165,6 +165,11 @@ std::vector<std::unique_ptr<CommunicatorCore>> release_all() {
   return std::exchange(owned(), {});
 }
 
+GCCL_Result failed_on(CommunicatorCore& c, const Status& s) {
+  if (!s.ok()) c.survival().notice(s);
+  return failed(s);
+}
+
 GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
 
 void break_after(GCCL_Comm comm, Status why) noexcept {
@@ -230,6 +235,15 @@ GCCL_Result GCCL_Finalize(void) {
     if (const Status s = not_inside("GCCL_Finalize"); !s.ok()) return failed(s);
     auto all = release_all();
     Status first;
+    std::exception_ptr thrown;  // by a function of GCCL_On_failure: what there is must be freed
+    const auto ended = [&](CommunicatorCore& c, const Status& s) {
+      try {
+        if (!s.ok()) c.survival().notice(s);
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+      }
+      if (first.ok()) first = s.copy_or_code();
+    };
     for (auto& c : all)
       if (first.ok() && c->pending())
         first = Status::error("GCCL_Finalize: operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
@@ -247,13 +261,18 @@ GCCL_Result GCCL_Finalize(void) {
       Operation* op = nullptr;
       const Status s = c->leaving().begin(&op, &others);
       if (op) leaving.push_back(op);
-      if (first.ok()) first = s;
+      ended(*c, s);
     }
-    const Status left = wait_in_turns(std::move(leaving));
-    if (first.ok()) first = left;
+    try {
+      const Status left = wait_in_turns(std::move(leaving));
+      if (first.ok()) first = left;
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
     for (auto& c : all)
-      if (const Status s = c->members().world ? Status() : c->leaving().found(); first.ok()) first = s;
+      if (!c->members().world) ended(*c, c->leaving().found());
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
+    if (thrown) std::rethrow_exception(thrown);
     return failed(first);
   });
 }
@@ -287,7 +306,7 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
     if (color < GCCL_UNDEFINED)
       return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
     std::unique_ptr<CommunicatorCore> made;
-    if (const Status s = split_communicator(*c, color, key, &made); !s.ok()) return failed(s);
+    if (const Status s = split_communicator(*c, color, key, &made); !s.ok()) return failed_on(*c, s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
 }
@@ -301,7 +320,8 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     if (n < 0 || (n > 0 && !ranks))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
     std::unique_ptr<CommunicatorCore> made;
-    if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
+    if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok())
+      return failed_on(*c, s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
 }
@@ -315,6 +335,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
+    if (!s.ok()) c->survival().notice(s);
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
     return failed(s);
@@ -331,6 +352,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
+    if (!s.ok()) c->survival().notice(s);
     c->close_alone();
     destroy(release(c));
     *comm = GCCL_COMM_NULL;

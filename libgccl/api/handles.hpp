@@ -20,6 +20,9 @@ inline CommunicatorCore* communicator_of(GCCL_Comm handle) {
   return nullptr;
 }
 
+// What a call on the communicator returns. Where ranks have failed, the program is notified first.
+GCCL_Result failed_on(CommunicatorCore& c, const Status& s);
+
 // Takes the communicator in and gives its handle out. Where the progress thread cannot be started, the communicator
 // ends on all ranks.
 Status keep(std::unique_ptr<CommunicatorCore> communicator, GCCL_Comm* out);

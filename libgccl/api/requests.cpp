@@ -44,7 +44,7 @@ GCCL_Result run_in_group(GroupCalls& g, CommunicatorCore& c, Work&& work) {
   Operation* op = nullptr;
   const Status s = c.start(std::move(work), &op);
   if (op) g.operations.push_back(op);
-  return failed(s);
+  return failed_on(c, s);
 }
 
 double estimated_in_group(const CommunicatorCore& c, double ns) {

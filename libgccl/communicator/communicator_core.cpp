@@ -183,6 +183,11 @@ void CommunicatorCore::use_layout(Layout layout) {
   short_calls_.forget();
 }
 
+void CommunicatorCore::forget_short_calls() {
+  std::lock_guard lock(lock_);
+  short_calls_.forget();
+}
+
 Status CommunicatorCore::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
   *out = nullptr;
   auto op = std::make_unique<Operation>(*this);

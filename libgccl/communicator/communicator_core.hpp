@@ -91,6 +91,8 @@ class CommunicatorCore {
   // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same
   // on every rank, and no operation in flight.
   void use_layout(Layout layout);
+  // The next call of each kind is looked at before it is carried out.
+  void forget_short_calls();
   void set_timeout(std::int64_t ms) { supervisor_.set_timeout(ms); }
   std::int64_t timeout_ms() const { return supervisor_.timeout_ms(); }
   void metrics(GCCL_Metrics* out);

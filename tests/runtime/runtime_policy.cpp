@@ -154,6 +154,113 @@ TEST_CASE("with the policy fail a killed rank is reported once, and nothing is r
   CHECK_MESSAGE(ends[1].good(), texts(ends));
 }
 
+TEST_CASE("the program is notified before the call that finds the failure returns, whichever call that is") {
+  using Call = GCCL_Result (*)(GCCL_Comm*);
+  // Until GCCL_Progress has found the failure, which no call has returned then.
+  static const auto found_by_progress = [](GCCL_Comm world) {
+    static double x = 1;
+    GCCL_Request request = GCCL_REQUEST_NULL;
+    if (GCCL_Iallreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world, &request) != GCCL_SUCCESS) return;
+    const auto began = Clock::now();
+    while (seconds_since(began) < 1) GCCL_Progress();
+    RANK_SUCCESS(GCCL_Request_free(&request));
+  };
+  static constexpr int kBoth[] = {0, 1};
+  const std::vector<std::pair<const char*, Call>> calls = {
+      {"allreduce",
+       [](GCCL_Comm* world) {
+         double x = 1, sum = 0;
+         return GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, *world);
+       }},
+      {"broadcast",
+       [](GCCL_Comm* world) {
+         double x = 1;
+         return GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 1, *world);
+       }},
+      {"barrier", [](GCCL_Comm* world) { return GCCL_Barrier(*world); }},
+      {"recv",
+       [](GCCL_Comm* world) {
+         double x = 0;
+         return GCCL_Recv(&x, 1, GCCL_FLOAT64, 1, *world);
+       }},
+      {"split",
+       [](GCCL_Comm* world) {
+         GCCL_Comm made;
+         return GCCL_Comm_split(*world, 0, 0, &made);
+       }},
+      {"create",
+       [](GCCL_Comm* world) {
+         GCCL_Comm made;
+         return GCCL_Comm_create(*world, kBoth, 2, &made);
+       }},
+      {"set_on_failure", [](GCCL_Comm* world) { return GCCL_Comm_set_on_failure(*world, GCCL_FAIL); }},
+      {"agree",
+       [](GCCL_Comm* world) {
+         std::uint64_t flags = 1;
+         return GCCL_Comm_agree(*world, &flags);
+       }},
+      {"free", [](GCCL_Comm* world) { return GCCL_Comm_free(world); }},
+      {"release",
+       [](GCCL_Comm* world) {
+         found_by_progress(*world);
+         return GCCL_Comm_release(world);
+       }},
+      {"finalize", [](GCCL_Comm*) { return GCCL_Finalize(); }},
+      {"finalize of what has failed",
+       [](GCCL_Comm* world) {
+         found_by_progress(*world);
+         return GCCL_Finalize();
+       }},
+      {"iallreduce on what has failed",
+       [](GCCL_Comm* world) {
+         found_by_progress(*world);
+         double x = 1;
+         GCCL_Request request = GCCL_REQUEST_NULL;
+         return GCCL_Iallreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, *world, &request);
+       }},
+      {"a group on what has failed",
+       [](GCCL_Comm* world) {
+         found_by_progress(*world);
+         double x = 1;
+         RANK_SUCCESS(GCCL_Group_start());
+         (void)GCCL_Send(&x, 1, GCCL_FLOAT64, 1, *world);
+         return GCCL_Group_end();
+       }},
+      {"wait",
+       [](GCCL_Comm* world) {
+         double x = 1;
+         GCCL_Request request = GCCL_REQUEST_NULL;
+         const GCCL_Result started = GCCL_Irecv(&x, 1, GCCL_FLOAT64, 1, *world, &request);
+         return started == GCCL_SUCCESS ? GCCL_Wait(&request) : started;
+       }},
+  };
+  for (const char* backends : {"shm", "tcp"})
+    for (const auto& [name, call] : calls) {
+      const std::vector<End> ends = run({.size = 2, .backends = backends}, [&](int rank) {
+        GCCL_Comm world = begin();
+        int notifications = 0;
+        RANK_SUCCESS(GCCL_On_failure(
+            world,
+            [](GCCL_Comm, const GCCL_Failure* f, void* n) {
+              ++*static_cast<int*>(n);
+              RANK_CHECK(f->stage == GCCL_FAILURE_NOTICED && f->count == 1 && f->ranks[0] == 1 && f->size == 2);
+            },
+            &notifications));
+        // As often as it takes for the next one to repeat the one before.
+        double x = 1, sum = 0;
+        for (int i = 0; i < 5; ++i) {
+          RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+          RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 1, world));
+          RANK_SUCCESS(GCCL_Barrier(world));
+        }
+        if (rank == 1) ::kill(::getpid(), SIGKILL);
+        expect(call(&world), GCCL_ERR_PEER_LOST, name);
+        RANK_CHECK(notifications == 1);
+      });
+      CHECK_MESSAGE(ends[0].good(), backends << ", " << name << "\n" << texts(ends));
+    }
+}
+
 TEST_CASE("policies that differ are found, and wrong ones refused") {
   check({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();

@@ -69,6 +69,7 @@ void KeptInput::restore() const {
 Status Survival::call(Work&& work, const ShortCalls::Key* key) {
   assert(!work.what.point_to_point());
   if (recovers()) return survive(std::move(work), key);
+  if (Status s = not_inside(); !s.ok()) return s;
   Status s = c_.run(std::move(work), key);
   if (!s.ok()) notice();
   return s;
@@ -85,10 +86,13 @@ Status Survival::transfer(Work&& work) {
   return s;
 }
 
+Status Survival::in_function() {
+  return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
+                       GCCL_ERR_INVALID_USAGE);
+}
+
 Status Survival::refused() const {
-  if (notifying_)
-    return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
-                         GCCL_ERR_INVALID_USAGE);
+  if (inside()) return in_function();
   return Status::error(
       fmt::format("{}; the call was not carried out, and its input is as it was: make it with the new numbers "
                   "(GCCL_Comm_size, GCCL_Comm_rank)",
@@ -111,7 +115,7 @@ Status Survival::complete(Work&& work, const ShortCalls::Key* key, bool* complet
 }
 
 Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
-  if (notifying_) return refused();
+  if (inside()) return refused();
   const std::uint32_t call = ++calls_;
   if (renumbered_in_ == call) {
     renumbered_in_.reset();
@@ -179,8 +183,9 @@ std::vector<Rank> Survival::known_failed() {
   return r.usable().ok() ? r.failed(c_.members(), c_.lost()) : c_.lost();
 }
 
-void Survival::notice() {
-  const Status why = c_.why();
+void Survival::notice(const Status& found) {
+  Status why = c_.why();
+  if (why.ok() && found.code() == GCCL_ERR_PEER_LOST) why = found.copy_or_code();
   if (why.ok() || noticed_) return;
   const bool lost_peer = why.code() == GCCL_ERR_PEER_LOST;
   if (!lost_peer && !function_ && !recovers()) return;
@@ -207,14 +212,15 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
                            .size = std::int32_t(c_.size()),
                            .rank = std::int32_t(c_.rank()),
                            .text = text.c_str()};
-  notifying_ = true;
+  c_.forget_short_calls();  // which are not looked at before they are repeated
+  notifying_ = this_thread();
   try {
     function_(reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
   } catch (...) {
-    notifying_ = false;
+    notifying_ = nullptr;
     throw CallersException(fmt::format("a function of GCCL_On_failure threw an exception: {}", caught_text()));
   }
-  notifying_ = false;
+  notifying_ = nullptr;
 }
 
 std::vector<std::byte> Survival::Joined::encoded() const {
@@ -302,7 +308,7 @@ void Survival::recover_by(GCCL_Failure_policy policy) {
 }
 
 Status Survival::set_policy(GCCL_Failure_policy policy) {
-  if (Status s = not_notifying(); !s.ok()) return s;
+  if (Status s = not_inside(); !s.ok()) return s;
   if (const Status& s = c_.world().recovery->usable(); policy != GCCL_FAIL && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(c_.size());
   constexpr std::uint8_t kAnotherRecovers = 255, kNoStore = 254;

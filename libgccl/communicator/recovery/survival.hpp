@@ -55,9 +55,9 @@ class Survival {
   Status call(Work&& work, const ShortCalls::Key* key);
   // A blocking send or receive.
   Status transfer(Work&& work);
-  // Reports to the program the failure under which the communicator is, where there is one and it has not been
-  // reported.
-  void notice();
+  // Reports to the program the failure under which the communicator is, or which a call has `found` that leaves the
+  // communicator as it was, where there is one and it has not been reported.
+  void notice(const Status& found = {});
 
   bool recovers() const { return policy_ != GCCL_FAIL; }
   // Without asking the others: at most one communicator of a world does more than fail.
@@ -81,16 +81,17 @@ class Survival {
 
   // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
   // program's function of GCCL_On_failure is running.
-  bool refuses() const { return renumbered_ || renumbered_in_ || notifying_; }
+  bool refuses() const { return renumbered_ || renumbered_in_ || inside(); }
   // A blocking collective of which call() says so at once, whatever its arguments, which may go by the old numbers.
   bool hands_back(const Descriptor& what) const;
   Status refused() const;
-  // Not ok inside that function.
-  Status not_notifying() const { return notifying_ ? refused() : Status(); }
+  // Not ok inside that function; and not_notifying() while any thread is, as it has the communicator's handle.
+  Status not_inside() const { return inside() ? refused() : Status(); }
+  Status not_notifying() const { return notifying_.load(std::memory_order_acquire) ? in_function() : Status(); }
   // For a collective: the next one is carried out.
   Status refuse_once() {
     Status s = refused();
-    if (std::exchange(renumbered_, renumbered_ && notifying_) != renumbered_ && replaces(policy_)) ++calls_;
+    if (std::exchange(renumbered_, renumbered_ && inside()) != renumbered_ && replaces(policy_)) ++calls_;
     return s;
   }
   void know_numbers() { renumbered_ = renumbered_ && replaces(policy_); }
@@ -99,6 +100,15 @@ class Survival {
   Status survive(Work&& work, const ShortCalls::Key* key);
   Status complete(Work&& work, const ShortCalls::Key* key, bool* completed);
   Status hand_back(const Descriptor& what);
+  static const void* this_thread() {
+    thread_local const char mark = 0;
+    return &mark;
+  }
+  bool inside() const {
+    const void* const in = notifying_.load(std::memory_order_relaxed);
+    return in && in == this_thread();
+  }
+  static Status in_function();
   std::vector<Rank> known_failed();
   Status mend(std::uint32_t call, bool* completed);
   Status end_in_vain(Status why);
@@ -113,9 +123,9 @@ class Survival {
   bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers
   // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
   std::optional<std::uint32_t> renumbered_in_;
-  bool notifying_ = false;   // the function is running
-  std::uint32_t calls_ = 0;  // blocking collectives, the same on all ranks
-  int vain_ = 0;             // recoveries since the last call that ended well which lost nobody
+  std::atomic<const void*> notifying_{nullptr};  // the thread that the function is running in
+  std::uint32_t calls_ = 0;                      // blocking collectives, the same on all ranks
+  int vain_ = 0;                                 // recoveries since the last call that ended well which lost nobody
   KeptInput kept_;
   std::string change_;  // which ranks were lost last, in words
   GCCL_Failure_function function_ = nullptr;
