@@ -160,9 +160,12 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
   return nullptr;
 }
 
-std::vector<std::unique_ptr<CommunicatorCore>> release_all() {
+Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
   std::lock_guard lock(owned_mutex);
-  return std::exchange(owned(), {});
+  for (const auto& c : owned())
+    if (Status s = c->survival().not_notifying(); !s.ok()) return s;
+  *all = std::exchange(owned(), {});
+  return {};
 }
 
 GCCL_Result failed_on(CommunicatorCore& c, const Status& s) {
@@ -233,7 +236,9 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
 GCCL_Result GCCL_Finalize(void) {
   return guarded([] {
     if (const Status s = not_inside("GCCL_Finalize"); !s.ok()) return failed(s);
-    auto all = release_all();
+    std::vector<std::unique_ptr<CommunicatorCore>> all;
+    if (const Status s = release_all(&all); !s.ok())
+      return failed(Status::error("GCCL_Finalize: " + s.text(), s.code()));
     Status first;
     std::exception_ptr thrown;  // by a function of GCCL_On_failure: what there is must be freed
     const auto ended = [&](CommunicatorCore& c, const Status& s) {

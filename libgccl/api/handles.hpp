@@ -28,7 +28,8 @@ GCCL_Result failed_on(CommunicatorCore& c, const Status& s);
 Status keep(std::unique_ptr<CommunicatorCore> communicator, GCCL_Comm* out);
 // Gives it back, or null where it is not this process's.
 std::unique_ptr<CommunicatorCore> release(CommunicatorCore* communicator);
-std::vector<std::unique_ptr<CommunicatorCore>> release_all();
+// All of them, or none where a function of GCCL_On_failure is running.
+Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all);
 
 // Ends the communicator, where it is one, on all ranks.
 void break_after(GCCL_Comm comm, Status why) noexcept;

@@ -67,6 +67,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
+    if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     return failed_on(*c, agreement(*c, [&] { return recovery_of(*c).agree(*c, flags); }));
   });

@@ -261,6 +261,66 @@ TEST_CASE("the program is notified before the call that finds the failure return
     }
 }
 
+TEST_CASE("a function of the program's must not communicate on its communicator, agree on it nor free it") {
+  struct Inside {
+    GCCL_Comm world, other;
+    int called;
+  };
+  for (const char* policy : {"fail", "shrink"}) {
+    Job job{.size = 3, .backends = "shm"};
+    job.environment["GCCL_ON_FAILURE"] = policy;
+    const std::vector<End> ends = run(job, [&](int rank) {
+      Inside in{.world = begin(), .other = GCCL_COMM_NULL, .called = 0};
+      RANK_SUCCESS(GCCL_Comm_split(in.world, rank == 2 ? GCCL_UNDEFINED : 0, rank, &in.other));
+      RANK_SUCCESS(GCCL_On_failure(
+          in.world,
+          [](GCCL_Comm comm, const GCCL_Failure*, void* context) {
+            Inside& i = *static_cast<Inside*>(context);
+            ++i.called;
+            double x = 1, y = 0;
+            std::uint64_t flags = 7;
+            GCCL_Comm made = GCCL_COMM_NULL, same = comm;
+            GCCL_Request request = GCCL_REQUEST_NULL;
+            const int ranks[] = {0};
+            const auto refused = [](GCCL_Result r, const char* what) { expect(r, GCCL_ERR_INVALID_USAGE, what); };
+            refused(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT64, GCCL_SUM, comm), "allreduce");
+            refused(GCCL_Barrier(comm), "barrier");
+            refused(GCCL_Send(&x, 1, GCCL_FLOAT64, 0, comm), "send");
+            refused(GCCL_Ibarrier(comm, &request), "ibarrier");
+            refused(GCCL_Comm_agree(comm, &flags), "agree");
+            RANK_CHECK(flags == 7);
+            refused(GCCL_Comm_shrink(comm, &made), "shrink");
+            refused(GCCL_Comm_grow(comm, 1, 0, &made), "grow");
+            refused(GCCL_Comm_split(comm, 0, 0, &made), "split");
+            refused(GCCL_Comm_create(comm, ranks, 1, &made), "create");
+            refused(GCCL_Comm_set_on_failure(comm, GCCL_FAIL), "set_on_failure");
+            refused(GCCL_Comm_free(&same), "free");
+            refused(GCCL_Comm_release(&same), "release");
+            refused(GCCL_Finalize(), "finalize");
+            expect_text("a function of GCCL_On_failure", "why");
+            int size = 0;
+            RANK_SUCCESS(GCCL_Comm_size(comm, &size));
+            RANK_SUCCESS(GCCL_Barrier(i.other));
+          },
+          &in));
+      double x = 1, sum = 0;
+      for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, in.world));
+      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      if (policy[0] == 'f') {
+        std::uint64_t flags = 7;
+        // By this call, which leaves the communicator as it was.
+        expect(GCCL_Comm_agree(in.world, &flags), GCCL_ERR_PEER_LOST, "agree");
+        RANK_CHECK(in.called == 1);
+      } else {
+        RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, in.world));
+        RANK_CHECK(in.called == 2);
+        RANK_CHECK(sum == 2);
+      }
+      GCCL_Finalize();
+    });
+    for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), policy << "\n" << texts(ends));
+  }
+}
 TEST_CASE("policies that differ are found, and wrong ones refused") {
   check({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();
