@@ -163,7 +163,11 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
   std::lock_guard lock(owned_mutex);
   for (const auto& c : owned())
-    if (Status s = c->survival().not_notifying(); !s.ok()) return s;
+    if (Status s = c->survival().not_notifying(); !s.ok())
+      return s;
+    else if (c->holds_thread())
+      return Status::error("another thread waits in a call on a communicator: end that first (GCCL_Abort does)",
+                           GCCL_ERR_INVALID_USAGE);
   *all = std::exchange(owned(), {});
   return {};
 }

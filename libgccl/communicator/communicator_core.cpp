@@ -157,6 +157,11 @@ bool CommunicatorCore::pending() {
   return operations_.busy();
 }
 
+bool CommunicatorCore::holds_thread() {
+  std::lock_guard lock(lock_);
+  return supervisor_.awaited() != nullptr;
+}
+
 void CommunicatorCore::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
   team_.world->recovery->suspicions(&recorder_.metrics());

@@ -77,6 +77,8 @@ class CommunicatorCore {
   bool busy() const { return operations_.busy(); }
   // A thread waits for operations, here and elsewhere, without a limit, until all have ended, this among them.
   static void thread_blocks(Operation* op);
+  // One does, and has for some milliseconds.
+  bool holds_thread();
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
   Status agrees(Watch::In in) noexcept;
 

@@ -83,8 +83,6 @@ bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
   return true;
 }
 
-// For which a thread waits: a message, or what is first of the collectives and so holds up the one that is waited for.
-// Null where no thread waits.
 const Operation* Supervisor::awaited() const {
   const auto in = [](const auto& list) { return std::ranges::find(list, true, &Operation::blocking); };
   if (const auto op = in(operations_.transfers()); op != operations_.transfers().end()) return *op;

@@ -35,6 +35,10 @@ class Supervisor {
     ++waits_;
   }
 
+  // For which a thread waits: a message, or what is first of the collectives and so holds up the one that is waited
+  // for. Null where no thread waits.
+  const Operation* awaited() const;
+
   // In milliseconds, from the start of each operation; negative: none.
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
   std::int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
@@ -43,7 +47,6 @@ class Supervisor {
   void check_peers_and_time();
   void ask_after_peers();
   bool timed_out(const Operation& op, std::int64_t now);
-  const Operation* awaited() const;
   void watch_stall();
 
   Team& team_;

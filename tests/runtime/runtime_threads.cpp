@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -118,6 +119,28 @@ TEST_CASE("threads are the ranks of one process") {
       RANK_CHECK(finished == kSize);
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+TEST_CASE("finalize frees nothing under a thread that waits in a call") {
+  for (const char* backends : {"shm", "tcp"}) {
+    const std::vector<End> ends = run({.size = 2, .backends = backends, .limit_s = 60}, [](int rank) {
+      GCCL_Comm world = begin();
+      double x = 0;
+      if (rank == 1) {
+        expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 0, world), GCCL_ERR_ABORTED, "the other rank's");
+      } else {
+        std::thread waits([&] { expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 1, world), GCCL_ERR_ABORTED, "in a thread"); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        expect(GCCL_Finalize(), GCCL_ERR_INVALID_USAGE, "while a thread waits");
+        expect_text("another thread waits in a call", "while a thread waits");
+        RANK_SUCCESS(GCCL_Abort(world, 3));
+        waits.join();
+      }
+      expect(GCCL_Barrier(world), GCCL_ERR_ABORTED, "afterwards");
+      GCCL_Finalize();
+    });
+    for (const End& e : ends) CHECK_MESSAGE(e.good(), backends << "\n" << texts(ends));
+  }
 }
 
 }  // namespace
