@@ -30,8 +30,8 @@ struct World {
   std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
   const TransportModels& models() const { return measured ? *measured : transport_models(); }
   Introduction introduction;  // of this rank to the others
-  // Where processes have joined: those ranks; and by rank, on those that were members, which rank of the communicator
-  // that grew that was, or kNobody.
+  // Where processes have joined: the ranks of GCCL_Comm_get_joined; and by rank, on those that were members, which rank
+  // of the communicator that grew that was, or kNobody.
   bool grown = false;
   std::vector<Rank> joined, was;
   DumpSettings dumps;

@@ -403,6 +403,75 @@ TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on
   }
 }
 
+namespace {
+
+// Three processes that have a state, and spares that get it from the lowest rank that is not new. Each counts 10 calls.
+void keep_the_state(Grown& g, int killed_at_step, int killed_at_that_step, int killed_in_catching_up,
+                    const std::set<int>& new_at_the_end) {
+  constexpr std::int32_t kFirst = 100, kLast = kFirst + 10;
+  const std::set<int> killed = {killed_at_step, std::max(killed_at_that_step, killed_in_catching_up)};
+  const std::vector<End> ends = run(g.job, [&](int process) {
+    const GCCL_Comm comm = g.joins(process) ? grown::join() : grown::begin_of(g.members);
+    if (!comm) return;
+    std::int32_t state = g.joins(process) ? -1 : kFirst;
+    bool behind = g.joins(process);
+    while (state < kLast && !any_reported()) {
+      if (!behind && ((process == killed_at_step && state == kFirst + 3) ||
+                      (process == killed_at_that_step && state == kFirst + 6)))
+        ::kill(::getpid(), SIGKILL);
+      std::int32_t next = state;
+      GCCL_Result r;
+      if (behind) {
+        if (process == killed_in_catching_up) ::kill(::getpid(), SIGKILL);
+        const std::set<int> fresh = grown::joined_of(comm);
+        int root = 0;
+        while (fresh.contains(root)) ++root;
+        if (root >= size_of(comm)) return report("no rank has the state");
+        RANK_CHECK(fresh.contains(rank_of(comm)) == (state < 0));
+        r = GCCL_Broadcast(&next, 1, GCCL_INT32, root, comm);
+      } else {
+        r = GCCL_Allreduce(&state, &next, 1, GCCL_INT32, GCCL_MIN, comm);
+        ++next;
+      }
+      if (r == GCCL_SUCCESS) {
+        state = next;
+        behind = false;
+        RANK_CHECK(state >= kFirst);
+      } else {
+        behind = true;
+        expect(r, GCCL_ERR_RANKS_CHANGED, "a call");
+      }
+    }
+    RANK_CHECK(grown::joined_of(comm) == new_at_the_end);
+    GCCL_Finalize();
+  });
+  grown::check_grown(g, ends, killed);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that has joined is no longer new after a recovery in which nobody did, as it has the state by then") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Grown g({.size = 4, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+    keep_the_state(g, 1, 0, -1, {});
+  }
+}
+
+TEST_CASE("a rank that has joined is new until a call has succeeded, however often the others recover before") {
+  for (const char* backends : {"shm", "tcp"}) {
+    {
+      INFO("nobody joins in the second recovery");
+      Grown g({.size = 4, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+      keep_the_state(g, 0, -1, 1, {0});
+    }
+    {
+      INFO("another one joins in the second recovery");
+      Grown g({.size = 5, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+      keep_the_state(g, 0, -1, 1, {0, 1});
+    }
+  }
+}
+
 TEST_CASE("policies that need a store, or differ, are refused on all ranks alike") {
   check({.size = 1}, [](int) {
     ::unsetenv("GCCL_STORE");

@@ -324,7 +324,8 @@ Status Recovery::Growing::make(const Members& group, Members m, Over& over, std:
 
 void Recovery::Growing::all_have(CommunicatorCore& made, std::uint64_t flags) {
   if (&made.world() == &parent_.world()) return;  // nobody joined
-  const std::vector<std::byte> word = growth_.word ? growth_.word(flags) : std::vector<std::byte>{std::byte(0)};
+  const std::vector<std::byte> word =
+      growth_.word ? growth_.word(flags, made.world().was) : std::vector<std::byte>{std::byte(0)};
   made.world().recovery->say_admitted(made.members(), word);
   if (admission_) admission_->confirm(word);
 }

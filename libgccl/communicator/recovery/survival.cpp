@@ -152,10 +152,12 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
     c_.count(&Metrics::repeated);
     s = complete(first.without_lengths(), key, &completed);
   }
-  if (s.ok())
+  if (s.ok()) {
     vain_ = 0;
-  else
+    caught_up_ = true;
+  } else {
     notice();
+  }
   return s;
 }
 
@@ -224,7 +226,10 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
 }
 
 std::vector<std::byte> Survival::Joined::encoded() const {
-  return BytesOut().u8(std::uint8_t(policy)).u32(calls).u32(full).take();
+  BytesOut out;
+  out.u8(std::uint8_t(policy)).u32(calls).u32(full);
+  for (const Rank r : behind) out.u32(r);
+  return out.take();
 }
 
 bool Survival::Joined::parse(std::span<const std::byte> bytes, Joined* out) {
@@ -232,33 +237,58 @@ bool Survival::Joined::parse(std::span<const std::byte> bytes, Joined* out) {
   out->policy = GCCL_Failure_policy(in.u8());
   out->calls = in.u32();
   out->full = in.u32();
-  return in.ok() && in.rest().empty() && out->policy <= GCCL_REJOIN;
+  while (in.ok() && !in.rest().empty()) out->behind.push_back(in.u32());
+  return in.ok() && out->policy <= GCCL_REJOIN;
 }
 
 void Survival::go_on_as(const Joined& joined) {
   recover_by(joined.policy);
   calls_ = joined.calls;
   full_ = joined.full;
+  note_joined(joined.behind);
+}
+
+// Ranks that joined before, by their new numbers, given which rank each one was: where no call has ended well with
+// them, they may have heard nothing yet. completed: all have completed the call in which ranks failed.
+std::vector<Rank> Survival::behind(const std::vector<Rank>& was, bool completed) const {
+  std::vector<Rank> all;
+  if (!c_.members().world || caught_up_ || completed) return all;
+  for (Rank r = 0; r < was.size(); ++r)
+    if (std::ranges::count(c_.world().joined, was[r]) > 0) all.push_back(r);
+  return all;
+}
+
+// In the world that is the communicator's own.
+void Survival::note_joined(const std::vector<Rank>& behind) {
+  std::vector<Rank>& joined = c_.team().world->joined;
+  joined.insert(joined.end(), behind.begin(), behind.end());
+  std::ranges::sort(joined);
 }
 
 // What those that join are to know: the next call that all carry out has the number behind `calls`. Where all have
 // completed the last one that any of them is in, that ends well, and the one after it is handed back.
-std::vector<std::byte> Survival::word_to_joined(std::uint64_t flags, std::uint32_t call) const {
+std::vector<std::byte> Survival::word_to_joined(std::uint64_t flags, std::uint32_t call,
+                                                const std::vector<Rank>& was) const {
   const std::uint32_t last = Agreed::furthest(flags, call);
   const bool completed = (flags & Agreed::completed(last)) != 0;
-  return Joined{.policy = policy_, .calls = completed ? last + 1 : last, .full = full_}.encoded();
+  return Joined{.policy = policy_,
+                .calls = completed ? last + 1 : last,
+                .full = full_,
+                .behind = behind(was, (flags & Agreed::completed(call)) != 0)}
+      .encoded();
 }
 
 Status Survival::remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made) {
   Recovery& recovery = *c_.world().recovery;
   if (!replaces(policy_)) return recovery.shrink(c_, made, flags);
   const std::int64_t wait_ms = c_.world().bootstrap.replace_wait_ms;
-  const Growth growth{.policy = policy_,
-                      .size = full_,
-                      .wait_ms = wait_ms >= 0             ? wait_ms
-                                 : policy_ == GCCL_REJOIN ? kRejoinWaitMs
-                                                          : 0,
-                      .word = [&](std::uint64_t agreed) { return word_to_joined(agreed, call); }};
+  const Growth growth{
+      .policy = policy_,
+      .size = full_,
+      .wait_ms = wait_ms >= 0             ? wait_ms
+                 : policy_ == GCCL_REJOIN ? kRejoinWaitMs
+                                          : 0,
+      .word = [&](std::uint64_t agreed, const std::vector<Rank>& was) { return word_to_joined(agreed, call, was); }};
   return recovery.grow(c_, growth, made, flags);
 }
 
@@ -270,10 +300,15 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
   *completed = (flags & Agreed::completed(call)) != 0;
   const Members before = c_.members();
   const bool joined = &made->world() != &c_.world();
-  const std::vector<Rank>& stayed = joined ? made->world().was : made->members().world_rank;
-  std::vector<Rank> gone;
+  std::vector<Rank> was = made->world().was, gone;
+  if (!joined) {
+    was.clear();
+    for (const Rank world : made->members().world_rank)
+      was.push_back(Rank(std::ranges::find(before.world_rank, world) - before.world_rank.begin()));
+  }
   for (Rank r = 0; r < before.size(); ++r)
-    if (std::ranges::count(stayed, joined ? r : before.world_rank[r]) == 0) gone.push_back(r);
+    if (std::ranges::count(was, r) == 0) gone.push_back(r);
+  const std::vector<Rank> behind = this->behind(was, *completed);
   assert(joined || made->size() + gone.size() == before.size());
   const std::string lost = gone.empty() ? "a connection" : before.names(gone);
   std::string change = fmt::format("ranks have other numbers now: lost {}, and {} go on, this one as rank {}", lost,
@@ -284,6 +319,9 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
   c_.adopt(*made, gone.size());
   made.reset();
   if (joined) c_.team().world->shrinker = &c_;
+  if (!joined && before.world) c_.team().world->joined.clear();
+  note_joined(behind);
+  caught_up_ = false;
   change_ = std::move(change);
   noticed_ = false;
   if (!gone.empty() || replaces(policy_)) {

@@ -67,6 +67,7 @@ class Survival {
     GCCL_Failure_policy policy = GCCL_FAIL;
     std::uint32_t calls = 0;
     Rank full = 0;
+    std::vector<Rank> behind = {};  // who have joined earlier, and know as little
     std::vector<std::byte> encoded() const;
     // False: these bytes are none.
     static bool parse(std::span<const std::byte> bytes, Joined* out);
@@ -113,7 +114,9 @@ class Survival {
   Status mend(std::uint32_t call, bool* completed);
   Status end_in_vain(Status why);
   Status remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made);
-  std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call) const;
+  void note_joined(const std::vector<Rank>& behind);
+  std::vector<Rank> behind(const std::vector<Rank>& was, bool completed) const;
+  std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call, const std::vector<Rank>& was) const;
   void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
   CommunicatorCore& c_;
@@ -126,6 +129,7 @@ class Survival {
   std::atomic<const void*> notifying_{nullptr};  // the thread that the function is running in
   std::uint32_t calls_ = 0;                      // blocking collectives, the same on all ranks
   int vain_ = 0;                                 // recoveries since the last call that ended well which lost nobody
+  bool caught_up_ = false;                       // a call has ended well since ranks joined, with all of them
   KeptInput kept_;
   std::string change_;  // which ranks were lost last, in words
   GCCL_Failure_function function_ = nullptr;

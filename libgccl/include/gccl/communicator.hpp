@@ -132,7 +132,7 @@ class Communicator {
     check(GCCL_Comm_grow(comm_, most, wait.count(), &out));
     return Communicator(out);
   }
-  // The ranks that have joined when this communicator was made.
+  // The ranks that are new: GCCL_Comm_get_joined.
   std::vector<int> joined() const {
     int count = 0;
     std::vector<int> ranks(n());

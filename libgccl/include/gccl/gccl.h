@@ -195,8 +195,11 @@ GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, G
  * GCCL_ERR_AUTHENTICATION for another secret; GCCL_ERR_INVALID_USAGE for another version or other settings, with what
  * differs, and for a rank of that job that has one thread and has not left it. The job goes on without it. */
 GCCL_API GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config);
-/* How many ranks of comm have joined when GCCL_Comm_grow or GCCL_Join made it, the same on all ranks, and which: at most
- * `capacity` of them go to ranks, which may be null when that is 0. None for any other communicator. Local. */
+/* How many ranks of comm are new, the same on all ranks, and which, by their numbers now: at most `capacity` of them go to
+ * ranks, which may be null when that is 0. New are those that joined when GCCL_Comm_grow or GCCL_Join made comm, or, since
+ * it has recovered (below), in its last recovery; those that joined before that, too, where no blocking collective has
+ * succeeded since they did. So the lowest rank that is not new has the state that one collective gives to those that are;
+ * where that takes several, ranks keep in mind themselves which they have had. None for any other communicator. Local. */
 GCCL_API GCCL_Result GCCL_Comm_get_joined(GCCL_Comm comm, int* ranks, int capacity, int* count);
 
 /* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink, spare or rejoin in the environment is the policy of the
