@@ -46,6 +46,7 @@ Status Leaving::leave() {
   Status s = begin(&op);
   if (op) CommunicatorCore::wait(op, -1, &s);
   done_ = s.ok();
+  if (done_) team_.world->recovery->forget(team_.members);
   return s;
 }
 

@@ -1,5 +1,6 @@
 // Ranks are killed; those that are left make a smaller communicator and go on.
 #include <doctest/doctest.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -139,6 +140,27 @@ TEST_CASE("ranks that agree without a failure get the AND of their flags") {
       RANK_SUCCESS(GCCL_Comm_size(same, &size));
       RANK_CHECK(size == 3);
       RANK_SUCCESS(GCCL_Barrier(same));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("communicators on which ranks agreed leave nothing behind when they are freed") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int rank) {
+      GCCL_Comm world = begin();
+      std::size_t heap = 0;
+      constexpr int kRounds = 400;
+      for (int i = 0; i < kRounds && !any_reported(); ++i) {
+        if (i == kRounds / 5) heap = ::mallinfo2().uordblks;
+        GCCL_Comm part = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &part));
+        std::uint64_t flags = 3;
+        RANK_SUCCESS(GCCL_Comm_agree(part, &flags));
+        RANK_CHECK(flags == 3);
+        RANK_SUCCESS(GCCL_Comm_free(&part));
+      }
+      const std::size_t grown = ::mallinfo2().uordblks - heap;
+      if (grown < SIZE_MAX / 2 && grown > 100 * kRounds) report("the heap grew by " + std::to_string(grown) + " bytes");
       RANK_SUCCESS(GCCL_Finalize());
     });
 }

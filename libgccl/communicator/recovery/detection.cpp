@@ -76,6 +76,7 @@ void Recovery::drive_detector() {
   for (auto& [id, g] : groups_) {
     learn(g, {});
     if (alone) g.membership->isolated();
+    flush(g);
   }
 }
 

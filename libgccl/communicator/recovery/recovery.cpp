@@ -187,12 +187,14 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   }
   drive_detector();
   for (auto& [id, g] : groups_) {
+    const std::int64_t now = now_ns();
     if (reports(g)) {
       report(g);
       continue;
     }
-    g.membership->time_passed(now_ns());
-    if (g.wanted != 0 && now_ns() >= g.want_at_ns) ask_again(g);
+    if (g.wanted != 0 && now >= g.want_at_ns) ask_again(g);
+    if (now < g.membership->deadline()) continue;  // what others say of it is dealt with as it comes
+    g.membership->time_passed(now);
     flush(g);
   }
   changed_.notify_all();
@@ -294,6 +296,13 @@ Recovery::Group& Recovery::group_of(const Members& members) {
       std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
   if (isolated_) g.membership->isolated();
   return groups_.emplace(members.id, std::move(g)).first->second;
+}
+
+// What others have sent again meanwhile is for a group that is not known, and so for nobody.
+void Recovery::forget(const Members& members) {
+  std::lock_guard lock(mutex_);
+  const auto found = groups_.find(members.id);
+  if (found != groups_.end() && !found->second.in_call) groups_.erase(found);
 }
 
 Status Recovery::out_of(const Group& g) const {
