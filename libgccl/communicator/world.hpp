@@ -38,11 +38,11 @@ struct World {
   TickClock clock;  // of the communicators' flight recorders
   // Because of a failure: of any of this process's worlds, as the ranks of all write files of the same names.
   std::shared_ptr<std::atomic<bool>> dumped = std::make_shared<std::atomic<bool>>(false);
-  std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
-  int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
-  bool mends = false;                   // GCCL_LINK_LOST_MS is not 0: what was sent may have to be sent again
-  int link_slow = 0;                    // GCCL_LINK_SLOW: a link with less than so many parts of its due is; 0: none is
-  bool link_avoid = true;               // GCCL_LINK_AVOID: calls are planned around those
+  std::atomic<std::uint32_t> asked{dumps_asked()};  // of dumps_asked(), those that have been written
+  int check = 0;           // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
+  bool mends = false;      // GCCL_LINK_LOST_MS is not 0: what was sent may have to be sent again
+  int link_slow = 0;       // GCCL_LINK_SLOW: a link with less than so many parts of its due is; 0: none is
+  bool link_avoid = true;  // GCCL_LINK_AVOID: calls are planned around those
   GCCL_Failure_policy policy = GCCL_FAIL;  // GCCL_ON_FAILURE: of the world's communicator
   // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
   // others that are a call further, on the other, would wait for each other.

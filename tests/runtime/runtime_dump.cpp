@@ -96,6 +96,35 @@ TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
   CHECK(contains(contents(asked), "\"state\": \"completed\""));
 }
 
+TEST_CASE("a world that comes after one in which a dump was asked for writes none by itself") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  Job job = {.size = 2};
+  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
+  check(job, [&](int rank) {
+    GCCL_Comm world = begin();
+    const std::string path = prefix + std::to_string(rank) + ".json";
+    const auto wait_for_each_other = [&] {
+      if (rank == 1) ::usleep(300000);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 0) ::usleep(300000);
+      RANK_SUCCESS(GCCL_Barrier(world));
+    };
+    ::raise(SIGUSR1);
+    wait_for_each_other();
+    RANK_CHECK(contains(contents(path), "GCCL_DUMP_SIGNAL"));
+    RANK_SUCCESS(GCCL_Finalize());
+    std::filesystem::remove(path);
+    world = begin();
+    wait_for_each_other();
+    RANK_CHECK(!std::filesystem::exists(path));
+    ::raise(SIGUSR1);
+    wait_for_each_other();
+    RANK_CHECK(contains(contents(path), "GCCL_DUMP_SIGNAL"));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 TEST_CASE("gccl doctor names the rank whose operation or root differs, by dumps of either form") {
   gccl::test::Folder folder;
   const std::string sum = "allreduce of 4 x f32, sum", max = "allreduce of 4 x f32, max";
