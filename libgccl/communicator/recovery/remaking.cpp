@@ -100,6 +100,9 @@ Status Recovery::remake(CommunicatorCore& parent, Making& making, std::int64_t u
   const bool heeds = flags || (making.call() == fault::Call::grow && !was_aborted);
   const CommunicatorCore* const of = heeds ? &parent : nullptr;
   const Waiter waiter{parent, flags ? std::nullopt : std::optional(making.in()), was_aborted};
+  // Destroyed without the lock: its end takes the registry's, which others hold while they ask this class for silence,
+  // and waits for connections to close.
+  std::unique_ptr<CommunicatorCore> made;
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
   const Whole whole(*this);
@@ -125,7 +128,6 @@ Status Recovery::remake(CommunicatorCore& parent, Making& making, std::int64_t u
     m.id = splitmix::hash(g.members.id ^ std::uint64_t(g.membership->epoch()) * splitmix::kGolden);
     lock.unlock();
     Over exchange(*this, g, until_ns, of);
-    std::unique_ptr<CommunicatorCore> made;
     Status s;
     try {
       s = making.make(g.members, std::move(m), exchange, &made);
