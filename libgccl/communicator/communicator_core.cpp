@@ -162,10 +162,14 @@ bool CommunicatorCore::holds_thread() {
   return supervisor_.awaited() != nullptr;
 }
 
-void CommunicatorCore::metrics(GCCL_Metrics* out) {
-  std::lock_guard lock(lock_);
+void CommunicatorCore::count_links() {
   team_.world->recovery->suspicions(&recorder_.metrics());
   recorder_.metrics().reconnected(team_.ports->link_counts());
+}
+
+void CommunicatorCore::metrics(GCCL_Metrics* out) {
+  std::lock_guard lock(lock_);
+  count_links();
   recorder_.metrics().read(out);
 }
 
@@ -246,6 +250,8 @@ void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noe
   old.set(mine.why().copy_or_code(), mine.culprit());
   old.acknowledge();
   mine.forget();
+  count_links();
+  recorder_.metrics().other_links(team_.world != made.team_.world);
   // A world of its own has a communicator of all its ranks, which is this one.
   if (team_.world == made.team_.world) made.team_.members.world = std::exchange(team_.members.world, false);
   team_.swap(made.team_);

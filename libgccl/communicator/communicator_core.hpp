@@ -134,6 +134,8 @@ class CommunicatorCore {
   CommunicatorCore() = default;
 
   ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
+  // What is counted elsewhere, into the metrics.
+  void count_links();
   bool progress_until(Operation* op, std::int64_t until_ns);
 
   // Guards all of the following, but for what these say that any thread may do. They take no lock: this one is held by

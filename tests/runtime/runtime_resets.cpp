@@ -1,6 +1,8 @@
 // TCP connections between real ranks that are reset at random moments (GCCL_LINK_LOST_MS): nothing is lost or doubled,
 // in any collective.
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "tests/support/rank_call.hpp"
 #include "tests/support/rank_job.hpp"
@@ -39,6 +41,38 @@ TEST_CASE("collectives of all sizes are right while connections are reset, and t
         RANK_SUCCESS(GCCL_Finalize());
       });
     }
+}
+
+TEST_CASE("resets that were counted stay counted when the communicator becomes smaller") {
+  const std::vector<End> ends = run(
+      {.size = 3, .backends = "tcp", .environment = {{"GCCL_LINK_LOST_MS", "30000"}, {"GCCL_ON_FAILURE", "shrink"}}},
+      [&](int rank) {
+        GCCL_Comm world = begin();
+        if (!world) return;
+        GCCL_Metrics m{};
+        m.struct_bytes = sizeof m;
+        {
+          gccl::test::Resets breaks(100 + std::uint64_t(rank), std::chrono::milliseconds(5), std::chrono::seconds(20));
+          const auto began = Clock::now();
+          for (int enough = 0; !enough && !any_reported();) {
+            RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+            enough = m.reconnects >= 3 || seconds_since(began) > 20;
+            RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &enough, 1, GCCL_INT32, GCCL_MIN, world));
+          }
+        }
+        RANK_SUCCESS(GCCL_Barrier(world));
+        RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+        const std::uint64_t reconnects = m.reconnects, repeated = m.bytes_repeated;
+        RANK_CHECK(reconnects >= 3);
+        if (rank == 2) ::kill(::getpid(), SIGKILL);
+        RANK_SUCCESS(GCCL_Barrier(world));
+        RANK_CHECK(size_of(world) == 2);
+        RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+        RANK_CHECK(m.reconnects >= reconnects);
+        RANK_CHECK(m.bytes_repeated >= repeated);
+        GCCL_Finalize();
+      });
+  for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), texts(ends));
 }
 
 TEST_CASE("an all-reduce of 64 MiB goes on after a reset in its middle") {

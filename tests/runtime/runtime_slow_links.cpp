@@ -127,6 +127,29 @@ TEST_CASE("a link that becomes slow is named by all ranks after the same call, a
   }
 }
 
+TEST_CASE("no link is slow any more once the communicator has other ranks") {
+  const std::vector<End> ends = run(tcp_job(3, "4", "0"), [](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    CheckedSums calls(world);
+    for (int i = 0; i < 20; ++i) calls.one();
+    set_link_rate(world, 1, 2, 20'000'000);
+    RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.links_slowed > 0; }));
+    RANK_CHECK(figures_of(world).slow_link_to == 2);
+    RANK_SUCCESS(GCCL_Comm_set_on_failure(world, GCCL_SHRINK));
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 2) ::kill(::getpid(), SIGKILL);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_CHECK(size_of(world) == 2);
+    const GCCL_Metrics m = figures_of(world);
+    RANK_CHECK(m.slow_link_from == -1 && m.slow_link_to == -1);
+    RANK_CHECK(m.slow_link_MBps == 0 && m.slow_link_expected_MBps == 0);
+    RANK_CHECK(m.links_slowed == 1);
+    GCCL_Finalize();
+  });
+  for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), texts(ends));
+}
+
 TEST_CASE("rings are turned so that two ranks with a slow link are not side by side, at the same call on all ranks") {
   check(tcp_job(4), [](int rank) {
     GCCL_Comm world = begin();

@@ -6,6 +6,7 @@
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/descriptor.hpp"
 #include "libgccl/select/plan.hpp"
+#include "libgccl/transports/link_counts.hpp"
 #include "libgccl/transports/transport.hpp"
 
 namespace gccl {
@@ -65,13 +66,23 @@ class Metrics {
   void repeated() { ++counts_.calls_repeated; }
   void handed_back() { ++counts_.calls_handed_back; }
   void suspected(std::uint64_t times, std::uint64_t withdrawn) {
-    counts_.suspicions = times;
-    counts_.suspicions_withdrawn = withdrawn;
+    counts_.suspicions = suspicions_before_ + times;
+    counts_.suspicions_withdrawn = withdrawn_before_ + withdrawn;
   }
   void reconnected(const LinkCounts& links) {
-    counts_.reconnects = links.reconnects;
-    counts_.bytes_repeated = links.bytes_repeated;
-    counts_.frames_damaged = links.frames_damaged;
+    counts_.reconnects = links_before_.reconnects + links.reconnects;
+    counts_.bytes_repeated = links_before_.bytes_repeated + links.bytes_repeated;
+    counts_.frames_damaged = links_before_.frames_damaged + links.frames_damaged;
+  }
+  // After suspected() and reconnected(): other connections begin to count from 0, in a new world another detector, too.
+  // No link of them is slow yet.
+  void other_links(bool new_world) {
+    links_before_ = {counts_.reconnects, counts_.bytes_repeated, counts_.frames_damaged};
+    if (new_world) {
+      suspicions_before_ = counts_.suspicions;
+      withdrawn_before_ = counts_.suspicions_withdrawn;
+    }
+    slowest_link(-1, -1, 0, 0);
   }
   void link_changed(bool slow) { ++(slow ? counts_.links_slowed : counts_.links_recovered); }
   // By rank, in bytes a second; -1: none is slow.
@@ -94,6 +105,8 @@ class Metrics {
     return m;
   }
   GCCL_Metrics counts_ = none();
+  LinkCounts links_before_;
+  std::uint64_t suspicions_before_ = 0, withdrawn_before_ = 0;
 };
 
 }  // namespace gccl
