@@ -256,6 +256,7 @@ void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noe
   if (team_.world == made.team_.world) made.team_.members.world = std::exchange(team_.members.world, false);
   team_.swap(made.team_);
   short_calls_.forget();
+  supervisor_.look_again();
   splits_ = 0;
   recorder_.metrics().recovered(ranks_lost);
 }

@@ -39,6 +39,9 @@ class Supervisor {
   // for. Null where no thread waits.
   const Operation* awaited() const;
 
+  // The communicator has other ranks, and perhaps another detector.
+  void look_again() { news_ = 0; }
+
   // In milliseconds, from the start of each operation; negative: none.
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
   std::int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
