@@ -99,7 +99,7 @@ GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
-    const Growth growth{.most = Rank(most), .wait_ms = wait_ms};
+    const Growth growth{.most = Rank(most), .wait_ms = std::min<std::int64_t>(wait_ms, kTimeoutMsMax)};
     if (const Status s = agreement(*c, [&] { return recovery_of(*c).grow(*c, growth, &made); }); !s.ok())
       return failed_on(*c, s);
     return failed(keep(std::move(made), out));

@@ -343,6 +343,24 @@ TEST_CASE("ranks that would wait for different times wait for the shortest, whic
   }
 }
 
+TEST_CASE("a rank may wait for processes as long as it likes, also where its calls have a time limit") {
+  for (const std::int64_t wait_ms : {std::int64_t(10'000'000'000'000), std::numeric_limits<std::int64_t>::max()}) {
+    Grown g({.size = 3, .backends = "shm"}, 2);
+    grown::check_grown(g, run(g.job, [&](int process) {
+                         if (g.joins(process)) {
+                           ::usleep(300000);
+                           grown::agree_on_numbers(grown::join(), process, {0, 1, 2});
+                           return grown::finish();
+                         }
+                         GCCL_Comm world = grown::begin_of(2), grows = GCCL_COMM_NULL;
+                         RANK_SUCCESS(GCCL_Comm_set_timeout(world, 5000));
+                         RANK_SUCCESS(GCCL_Comm_grow(world, 1, wait_ms, &grows));
+                         grown::agree_on_numbers(grows, process, {0, 1, 2});
+                         grown::finish();
+                       }));
+  }
+}
+
 TEST_CASE("a process that nobody admits gives up in its time") {
   check({.size = 1, .environment = {{"GCCL_JOIN_TIMEOUT_MS", "700"}}}, [](int) {
     GCCL_Comm none = GCCL_COMM_NULL;
