@@ -11,13 +11,15 @@ namespace {
 
 Recovery& recovery_of(CommunicatorCore& c) { return *c.world().recovery; }
 
-// Calls that differ break the communicator, as any others do; and an abort is reported once.
+// Calls that differ break the communicator, as any others do, and so does one that takes too long, as no other of them
+// can succeed any more; and an abort is reported once.
 template <class F>
 Status agreement(CommunicatorCore& c, F call) {
   c.team().record->agreements.fetch_add(1, std::memory_order_relaxed);
   Status s = call();
   (void)c.agrees(Watch::In::nothing);
-  if (s.code() == GCCL_ERR_MISMATCH || s.code() == GCCL_ERR_ABORTED) c.fail(s.copy_or_code());
+  const bool too_late = s.code() == GCCL_ERR_TIMEOUT && recovery_of(c).ended(c.members());
+  if (s.code() == GCCL_ERR_MISMATCH || s.code() == GCCL_ERR_ABORTED || too_late) c.fail(s.copy_or_code());
   return s;
 }
 

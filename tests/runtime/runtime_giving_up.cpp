@@ -116,3 +116,24 @@ TEST_CASE("a time limit that ends on one rank ends the call of all") {
       return shrinks ? GCCL_Comm_shrink(world, &smaller) : GCCL_Comm_agree(world, &flags);
     });
 }
+
+TEST_CASE("an agreement that took too long ends the communicator on all ranks, as any call does") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const bool shrinks : {true, false}) {
+      check({.size = 2, .backends = backends}, [shrinks](int rank) {
+        GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Barrier(world));
+        double x = 1, sum = 0;
+        std::uint64_t flags = 1;
+        if (rank == 0) {
+          RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+          expect(shrinks ? GCCL_Comm_shrink(world, &smaller) : GCCL_Comm_agree(world, &flags), GCCL_ERR_TIMEOUT,
+                 "late");
+        }
+        RANK_SUCCESS(GCCL_Comm_set_timeout(world, GCCL_TIMEOUT_NONE));
+        expect(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "a collective after it");
+        if (rank == 0) expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_TIMEOUT, "an agreement after it");
+        GCCL_Finalize();
+      });
+    }
+}

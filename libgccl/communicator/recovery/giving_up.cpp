@@ -43,6 +43,12 @@ void Recovery::end_calls(const Members& members, const Status& why) {
   if (ended_.ok() && g.broken.ok()) give_up(g, why, members.rank);
 }
 
+bool Recovery::ended(const Members& members) {
+  std::lock_guard lock(mutex_);
+  const auto found = groups_.find(members.id);
+  return found != groups_.end() && !over(found->second).ok();
+}
+
 // Less and less often: one that makes no call on the communicator does not answer.
 void Recovery::report(Group& g) {
   const std::int64_t now = now_ns();

@@ -87,6 +87,8 @@ class Recovery {
                          std::vector<std::byte>* word);
   // What ranks call of these on the communicator ends with that, and none begins any more.
   void end_calls(const Members& members, const Status& why);
+  // That, or one of them has given up.
+  bool ended(const Members& members);
   // All members have freed the communicator: none of them makes or answers such calls on it any more.
   void forget(const Members& members);
   // How often the detector suspected a rank, and heard it again.

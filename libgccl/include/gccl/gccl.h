@@ -161,7 +161,8 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or was on this
  * machine; one on another machine, where its transport has lost it, or it was silent for GCCL_DETECTION_MS. The others go on where they are more than half of
  * comm, or half with its first rank, or where every other process is known to have ended; else the calls return
- * GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these calls starts a thread. */
+ * GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these calls starts a thread. One that takes longer than the time
+ * limit ends comm and all later ones of them with GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. */
 
 /* Ends all operations of comm on every rank with GCCL_ERR_REVOKED, also those of ranks that wait for others than the
  * failed ones. Local; one rank suffices. */
