@@ -189,8 +189,10 @@ GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code) {
 }
 
 GCCL_Result GCCL_Group_start(void) {
-  ++group.depth;
-  return GCCL_SUCCESS;
+  return guarded([] {
+    ++group.depth;
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Group_end(void) {

@@ -236,6 +236,8 @@ TEST_CASE("a child may call nothing, and whatever it tries and however it ends, 
             refused(GCCL_Comm_free(&world));
             refused(GCCL_Abort(world, 1));
             refused(GCCL_Progress());
+            refused(GCCL_Group_start());
+            refused(GCCL_Group_end());
             refused(GCCL_Init(&other, nullptr));
             refused(GCCL_Finalize());
             std::exit(wrong);
