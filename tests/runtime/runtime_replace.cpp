@@ -127,19 +127,28 @@ class ReplacingSteps {
     rank_ = rank_of(comm_);
   }
 
-  // Those that were there are all at one step; those that have just come say -1.
+  // Those that were there are all at one step; those that have just come say -1, and they are the new ones on all
+  // ranks.
   std::int32_t catch_up(std::int32_t step) {
     for (int tries = 0; tries < 10 && !any_reported(); ++tries) {
-      std::vector<std::int32_t> all(std::size_t(size_), -2);
-      const GCCL_Result r = GCCL_Allgather(&step, all.data(), 1, GCCL_INT32, comm_);
+      struct Said {
+        std::int32_t step = -2, joined = 0;
+      };
+      Said mine{.step = step};
+      for (const int r : grown::joined_of(comm_)) mine.joined |= 1 << r;
+      auto all = std::vector<Said>(std::size_t(size_));
+      const GCCL_Result r = GCCL_Allgather(&mine, all.data(), 2, GCCL_INT32, comm_);
       if (r == GCCL_ERR_RANKS_CHANGED) {
         ask();
         continue;
       }
       RANK_SUCCESS(r);
-      const std::int32_t here = *std::ranges::max_element(all);
+      const std::int32_t here = std::ranges::max_element(all, {}, &Said::step)->step;
       RANK_CHECK(here >= 0);
-      for (const std::int32_t s : all) RANK_CHECK((s == here || s == -1));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        RANK_CHECK(all[i].step == ((mine.joined >> i & 1) != 0 ? -1 : here));
+        RANK_CHECK(all[i].joined == mine.joined);
+      }
       return here;
     }
     report("handed back too often");
