@@ -38,7 +38,7 @@ std::string chart(const Json& result, std::uint64_t cards) {
     first = std::min(first, s["every_s"].get<double>());
     last = std::max(last, s["every_s"].get<double>());
   }
-  least = std::max(0.0, std::floor(least / 10) * 10);
+  least = std::clamp(std::floor(least / 10) * 10, 0.0, 90.0);
   if (last <= first) last = first * 2;
   const auto x = [&](double s) { return kLeft + kWidth * std::log(s / first) / std::log(last / first); };
   const auto y = [&](double percent) { return kTop + kHeight * (100 - percent) / (100 - least); };

@@ -144,6 +144,18 @@ TEST_CASE("without failures all time goes into work and checkpoints, and what a 
   CHECK(found["expectations"][0]["ok"] == false);
 }
 
+TEST_CASE("a chart of settings that all keep everything ends, and has a scale") {
+  Json document = kStudy;
+  document.update({{"cards", 8}, {"days", 0.01}, {"replicas", 1}, {"spares", 0}});
+  document["checkpoint"] = {{"every_s", {60, 600}}, {"write_s", 0}};
+  const AvailabilityStudy s = study_of(document);
+  const Json found = availability_json(s, simulate(s));
+  for (const Json& setting : found["settings"]) REQUIRE(setting["goodput_percent"] == 100);
+  const std::string page = availability_html(found);
+  for (const char* percent : {">90<", ">92<", ">98<", ">100<"}) CHECK(page.find(percent) != std::string::npos);
+  for (const char* no_number : {"nan", "inf"}) CHECK(page.find(no_number) == std::string::npos);
+}
+
 TEST_CASE("shipped rates and studies fit their schemas, and say what was published") {
   const JsonSchema rates_schema(read_json(kRoot / "sim/availability/failures.schema.json")),
       study_schema(read_json(kRoot / "sim/availability/availability.schema.json"));
