@@ -104,7 +104,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       }
       break;
     case FaultKind::straggler:
-      for (const Rank r : f.ranks) shared_->slowdown[r] = f.amount;
+      for (const Rank r : f.ranks) shared_->slowdown[r] = sim::slowdown_by(plan_.faults, active_, r);
       break;
     case FaultKind::late_start: return;
     case FaultKind::partition:
@@ -132,7 +132,7 @@ void Job::end_fault(std::size_t i) {
       for (const Rank r : f.ranks) resume(r);
       return;
     case FaultKind::straggler:
-      for (const Rank r : f.ranks) shared_->slowdown[r] = 1;
+      for (const Rank r : f.ranks) shared_->slowdown[r] = sim::slowdown_by(plan_.faults, active_, r);
       return;
     case FaultKind::rank_crash:
     case FaultKind::node_loss:

@@ -343,23 +343,22 @@ bool Job::settled() const {
 }
 
 void Job::run() {
-  std::map<Rank, Nanos> late;
-  for (const sim::Fault& f : plan_.faults)
-    if (f.kind == sim::FaultKind::late_start)
-      for (const Rank r : f.ranks) late[r] = f.at;
+  Nanos latest = 0;
   const Nanos started = now_ns();
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
     if (plan_.faults[i].kind == sim::FaultKind::late_start)
       later(started + real(plan_.faults[i].at),
             [this, i] { events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::begins, .fault = i}); });
   for (Rank r = 0; r < ranks(); ++r) {
-    if (late.contains(r))
-      later(started + real(late[r]), [this, r] { start(r); });
+    const Nanos late = sim::late_by(plan_.faults, r);
+    latest = std::max(latest, late);
+    if (late > 0)
+      later(started + real(late), [this, r] { start(r); });
     else
       start(r);
   }
   const auto everybody = [&](auto what) { return std::all_of(state_.begin(), state_.begin() + ranks(), what); };
-  const Nanos start_by = started + kStart + real(late.empty() ? 0 : late.rbegin()->second);
+  const Nanos start_by = started + kStart + real(latest);
   while (!everybody([](const RankState& s) { return s.ready; })) {
     await(now_ns() + 10 * kNsPerMs);
     look_at_ranks();
@@ -379,7 +378,7 @@ void Job::run() {
     look_at_ranks();
   }
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
-    if (begins_before_start(plan_.faults[i])) begin_fault(i, now_ns());
+    if (sim::begins_before_start(plan_.faults[i])) begin_fault(i, now_ns());
   began_ = now_ns();
   shared_->go = 1;
   if (plan_.recovery.heal > 0)

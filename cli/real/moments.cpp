@@ -86,10 +86,6 @@ double stretch_of(const sim::FaultPlan& plan) {
   return std::max(1.0, double(kDetectionLeast) / double(plan.recovery.detection));
 }
 
-bool begins_before_start(const Fault& f) {
-  return f.at == 0 && !f.after && !ends_processes(f) && f.kind != FaultKind::pause && f.kind != FaultKind::late_start;
-}
-
 std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simulated, double stretch) {
   std::vector<Strike> all;
   for (std::size_t i = 0; i < w.faults->faults.size(); ++i) {

@@ -21,6 +21,5 @@ double stretch_of(const sim::FaultPlan& plan);
 //   steps, bytes     the operation in which the rank's schedule comes to so many, and the part of its steps or bytes
 //   agreements, epochs  as stated
 std::vector<Strike> strikes_of(const sim::Workload& workload, const sim::Outcome& simulated, double stretch);
-bool begins_before_start(const sim::Fault& fault);
 
 }  // namespace gccl::real

@@ -40,6 +40,25 @@ std::vector<Card> with_spares(std::vector<Card> cards, Rank spares, const Cluste
   return cards;
 }
 
+bool begins_before_start(const Fault& f) {
+  return f.at == 0 && !f.after && !ends_processes(f) && f.kind != FaultKind::pause && f.kind != FaultKind::late_start;
+}
+
+double slowdown_by(std::span<const Fault> faults, const std::vector<bool>& active, Rank rank) {
+  double times = 1;
+  for (std::size_t i = 0; i < faults.size(); ++i)
+    if (active[i] && faults[i].kind == FaultKind::straggler && std::ranges::count(faults[i].ranks, rank) > 0)
+      times *= faults[i].amount;
+  return times;
+}
+
+Nanos late_by(std::span<const Fault> faults, Rank rank) {
+  Nanos late = 0;
+  for (const Fault& f : faults)
+    if (f.kind == FaultKind::late_start && std::ranges::count(f.ranks, rank) > 0) late = std::max(late, f.at);
+  return late;
+}
+
 bool concerns(const Fault& f, Rank from, Rank to) {
   const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
   if (f.kind == FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));

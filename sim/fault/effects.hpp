@@ -28,6 +28,15 @@ std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const 
 // The cards of ranks and of so many spares after them, which are on the first free ones.
 std::vector<Card> with_spares(std::vector<Card> cards, Rank spares, const Cluster& cluster);
 
+// Whether it holds from before the ranks start: those of time 0 that do not act on processes that run.
+bool begins_before_start(const Fault& fault);
+
+// How many times as long the rank's own work takes by the stragglers among the active faults: of several the product.
+double slowdown_by(std::span<const Fault> faults, const std::vector<bool>& active, Rank rank);
+
+// How late the rank starts: of several late starts the latest.
+Nanos late_by(std::span<const Fault> faults, Rank rank);
+
 // Whether it concerns what `from` sends `to`. Requires a fault on what ranks send, and none on links of the cluster.
 bool concerns(const Fault& fault, Rank from, Rank to);
 

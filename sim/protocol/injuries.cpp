@@ -12,15 +12,20 @@ constexpr std::uint8_t kAgreementPacket = std::uint8_t(fault::MembershipMessage:
 
 }  // namespace
 
-void ProtocolRanks::plan_faults() {
+void ProtocolRanks::plan_first_faults() {
   active_.assign(plan_.faults.size(), false);
   over_.assign(plan_.faults.size(), false);
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+    if (begins_before_start(plan_.faults[i])) time_.at(0, [this, i] { begin_fault(i); });
+}
+
+void ProtocolRanks::plan_faults() {
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& f = plan_.faults[i];
     if (f.kind == FaultKind::late_start) {  // silent until then
       for (const Rank r : f.ranks) hurt(r, may_look_like_failure(f, settings_.detector.detection));
       time_.at(f.at, [this, i] { happened(FaultEvent::What::begins, i); });
-    } else if (!f.after) {
+    } else if (!f.after && !begins_before_start(f)) {
       time_.at(f.at, [this, i] { begin_fault(i); });
     }
   }
@@ -50,9 +55,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
         stop(r, true);
       }
       break;
-    case FaultKind::straggler:
-      for (const Rank r : f.ranks) slowdown_[r] = f.amount;
-      break;
+    case FaultKind::straggler: set_slowdowns(f); break;
     case FaultKind::partition:
       for (Rank r = 0; r < machines(); ++r) hurt(r, for_long);
       wires_changed();
@@ -77,9 +80,7 @@ void ProtocolRanks::end_fault(std::size_t i) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) stop(r, false);
       return;
-    case FaultKind::straggler:
-      for (const Rank r : f.ranks) slowdown_.erase(r);
-      return;
+    case FaultKind::straggler: set_slowdowns(f); return;
     case FaultKind::rank_crash:
     case FaultKind::node_loss:
     case FaultKind::card_loss:
@@ -93,6 +94,14 @@ void ProtocolRanks::heal() {
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     end_fault(i);
     over_[i] = true;
+  }
+}
+
+void ProtocolRanks::set_slowdowns(const Fault& changed) {
+  for (const Rank r : changed.ranks) {
+    slowdown_[r] = slowdown_by(plan_.faults, active_, r);
+    for (const Straggler& stated : workload_.stragglers)
+      if (stated.rank == r) slowdown_[r] *= stated.slowdown;
   }
 }
 

@@ -56,7 +56,7 @@ bool RankOperation::start(Lane<RankOperation>& lane, Token token, const Step& st
       const ProcessId to = world_->members[step.peer];
       sends_[{to, l}].push_back({l, token});
       DataMessage m = packed(index_, world_->payload->read(index_, rank_, l, step.from));
-      sends_free_ = std::max(sends_free_, host_.time->now()) + duration(double(costs_.overhead_ns) * host_.slowdown);
+      sends_free_ = std::max(sends_free_, host_.time->now()) + duration(double(costs_.overhead_ns) * *host_.slowdown);
       host_.sent(step.from.count * operation_.element_bytes);
       soon(sends_free_ - host_.time->now(),
            [this, to, l, m = std::move(m)]() mutable { host_.links->send(self_, to, l, std::move(m)); });
@@ -83,7 +83,7 @@ bool RankOperation::combine(Lane<RankOperation>& lane, Token token, const Step& 
 // At least one event, so that all work is visible to faults.
 bool RankOperation::work(std::uint32_t l, Token token, const Step& step, double GBps) {
   const double bytes = double(step.to.count) * operation_.element_bytes;
-  const Nanos cost = GBps > 0 ? duration(bytes / GBps * host_.slowdown) : 0;
+  const Nanos cost = GBps > 0 ? duration(bytes / GBps * *host_.slowdown) : 0;
   unit_free_ = std::max(unit_free_, host_.time->now()) + cost;
   soon(unit_free_ - host_.time->now(), [this, l, token, step] {
     carry_out(l, token, step);

@@ -42,7 +42,7 @@ class RankOperation {
     VirtualTime* time;
     DataLinks* links;
     Inbox* inbox;
-    double slowdown = 1;                      // of this rank's own work
+    const double* slowdown;                   // of this rank's own work, as it is now
     std::function<void(std::uint64_t)> sent;  // bytes of a message
     std::function<void()> stepped, ended;     // a step is complete; all are. Not from inside begin().
   };

@@ -39,16 +39,15 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
   const RecoverySettings& s = plan_.recovery;
   settings_.detector = {.detection = s.detection, .helpers = s.helpers};
   settings_.membership = {.retry = std::min<Nanos>(20'000'000, s.detection / 10), .quorum_timeout = s.detection};
+  slowdown_.assign(machines(), 1);
   for (const Straggler& straggler : w.stragglers) slowdown_[straggler.rank] = straggler.slowdown;
   links_.faults = [this](Rank from, Rank to, WireFaults* f) { faults_between(from, to, f); };
+  plan_first_faults();
   for (Rank r = 0; r < ranks_; ++r) {
     links_.place({r, 0}, cards_[r]);
-    Nanos begins = 0;
+    Nanos begins = late_by(plan_.faults, r);
     for (const Straggler& straggler : w.stragglers)
-      if (straggler.rank == r) begins = straggler.start_ns;
-    for (const Fault& f : plan_.faults)
-      if (f.kind == FaultKind::late_start && std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end())
-        begins = f.at;
+      if (straggler.rank == r) begins = std::max(begins, straggler.start_ns);
     time_.at(begins, [this, r] { start(r, 0); });
   }
   plan_faults();
@@ -245,8 +244,7 @@ void ProtocolRanks::next_operation(Process& p) {
     return agree(p);
   }
   if (plan_.compute == 0) return begin_operation(p.id, p.epoch);
-  const auto slow = slowdown_.find(p.id.rank);
-  time_.after(duration(double(plan_.compute) * (slow == slowdown_.end() ? 1 : slow->second)),
+  time_.after(duration(double(plan_.compute) * slowdown_[p.id.rank]),
               [this, id = p.id, e = p.epoch] { begin_operation(id, e); });
 }
 
@@ -258,9 +256,13 @@ void ProtocolRanks::begin_operation(const ProcessId& id, Epoch epoch) {
   EpochWorld& world = *worlds_.at(p.epoch);
   Times& times = executions_[{p.epoch, p.next}];
   if (times.begin < 0) times.begin = now();
-  const auto slow = slowdown_.find(p.id.rank);
-  RankOperation::Host host{.time = &time_, .links = &links_, .inbox = &p.inbox, .sent = {}, .stepped = {}, .ended = {}};
-  host.slowdown = slow == slowdown_.end() ? 1 : slow->second;
+  RankOperation::Host host{.time = &time_,
+                           .links = &links_,
+                           .inbox = &p.inbox,
+                           .slowdown = &slowdown_[p.id.rank],
+                           .sent = {},
+                           .stepped = {},
+                           .ended = {}};
   host.sent = [this, &p](std::uint64_t bytes) {
     ++messages_;
     bytes_ += bytes;

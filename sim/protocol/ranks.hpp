@@ -81,10 +81,12 @@ class ProtocolRanks : public DataUser {
   void after_event(Process& p);
 
   // Faults (injuries.cpp).
-  void plan_faults();
+  void plan_first_faults();  // those that hold from before the start
+  void plan_faults();        // all others
   void begin_fault(std::size_t i);
   void end_fault(std::size_t i);
   void heal();
+  void set_slowdowns(const Fault& changed);
   bool crash(Rank r);  // false: it is not alive
   void happened(FaultEvent::What what, std::size_t fault) { events_.push_back({now(), what, fault, 0, 0, 0}); }
   void replace(Rank r);
@@ -132,8 +134,8 @@ class ProtocolRanks : public DataUser {
   fault::MemberSettings settings_;
   VirtualTime time_;
   ClusterWires wires_;
-  std::vector<Card> cards_;  // by rank, spares included
-  std::map<Rank, double> slowdown_;
+  std::vector<Card> cards_;       // by rank, spares included
+  std::vector<double> slowdown_;  // by rank, spares included: of its own work
   std::vector<std::unique_ptr<Process>> process_, buried_;
   std::vector<std::unique_ptr<RankOperation>> given_up_;
   std::map<std::pair<Rank, Rank>, std::unique_ptr<DatagramWire>> member_wires_;

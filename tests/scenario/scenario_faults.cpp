@@ -273,6 +273,22 @@ TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower
   CHECK(around["faults"]["completed"] == true);
 }
 
+TEST_CASE("protocol: a straggler slows what has begun, from time 0 the first operation too") {
+  const auto time_us = [](const Json& faults, const char* at) {
+    Json all = faults;
+    for (Json& f : all) f["at_us"] = at;
+    return rows_of_campaign(faulty(all, {{"bytes", "1MiB"}, {"chunks", 1}, {"recovery", {{"policy", "shrink"}}}}),
+                            kPod)[0]["time_us"]
+        .get<double>();
+  };
+  const Json slow = Json::array({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 50}}});
+  const double healthy = time_us(Json::array(), "0us"), first = time_us(slow, "0us"), later = time_us(slow, "5us");
+  REQUIRE(healthy > 10);
+  CHECK(first > 5 * healthy);
+  CHECK(later > 2 * healthy);
+  CHECK(later < first);
+}
+
 TEST_CASE("protocol: the same seed is the same run, and what is drawn differs with the seed") {
   const Json run = faulty(Json::array({{{"kind", "rank_crash"}, {"every_us", "5ms"}, {"until_us", "10ms"}},
                                        {{"kind", "loss"}, {"probability", 0.1}}}),
