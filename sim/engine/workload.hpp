@@ -47,8 +47,8 @@ struct Workload {
   const Cluster* cluster = nullptr;
   std::vector<Card> cards;  // cards[w]: the card of world rank w, each card at most once
   std::vector<SimulatedOperation> operations;
-  std::vector<Stream> streams;  // streams run concurrently; every operation is in exactly one stage
-  std::vector<Straggler> stragglers;
+  std::vector<Stream> streams;        // streams run concurrently; every operation is in exactly one stage
+  std::vector<Straggler> stragglers;  // each rank at most once
   const FaultPlan* faults = nullptr;  // what happens to the run: protocol and flow engine
   // Plans operations[index] anew for ranks on these cards, who are left, and around pairs of these ranks whose link is
   // slow: given the call as it then is, fills in algorithm, slicing and protocol. The same for equal arguments.

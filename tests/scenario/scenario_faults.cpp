@@ -305,6 +305,44 @@ TEST_CASE("protocol: the same seed is the same run, and what is drawn differs wi
   CHECK(traces.size() == 3);
 }
 
+TEST_CASE("what slows a rank is multiplied, and does not undo what makes it late, on either engine") {
+  const auto fault = [](const char* kind, const Json& more) {
+    Json f = {{"kind", kind}, {"rank", 1}};
+    f.update(more);
+    return f;
+  };
+  const Json by_50 = fault("straggler", {{"slowdown", 50}}), twice = fault("straggler", {{"slowdown", 2}}),
+             by_100 = fault("straggler", {{"slowdown", 100}}), late = fault("late_start", {{"at_us", 200}}),
+             sooner = fault("late_start", {{"at_us", 20}});
+  for (const char* engine : {"flow", "protocol"}) {
+    CAPTURE(engine);
+    const auto time_us = [&](const Json& faults, double stated = 1) {
+      Json more = {{"bytes", "1MiB"}, {"chunks", 1}, {"engine", engine}};
+      if (stated > 1) more["stragglers"] = {{{"rank", 1}, {"slowdown", stated}}};
+      return rows_of_campaign(faulty(faults, more), kPod)[0]["time_us"].get<double>();
+    };
+    const double hundred = time_us(Json::array({by_100})), fifty = time_us(Json::array({by_50}));
+    CHECK(fifty < hundred);
+    CHECK(time_us(Json::array({by_50, twice})) == hundred);
+    CHECK(time_us(Json::array({twice, by_50})) == hundred);
+    CHECK(time_us(Json::array({twice}), 50) == hundred);
+    const double both = time_us(Json::array({by_50, late}));
+    CHECK(both > fifty);
+    CHECK(both > time_us(Json::array({late})));
+    CHECK(time_us(Json::array({late, by_50})) == both);
+    CHECK(time_us(Json::array({late, by_50, sooner})) == both);
+  }
+  // What ends leaves what goes on.
+  const auto protocol_us = [&](const Json& faults) {
+    return rows_of_campaign(faulty(faults, {{"bytes", "1MiB"}, {"chunks", 1}}), kPod)[0]["time_us"].get<double>();
+  };
+  CHECK(protocol_us(Json::array({by_50, fault("straggler", {{"slowdown", 2}, {"for_us", 1}})})) >=
+        protocol_us(Json::array({by_50})));
+  CHECK(why(Json::array({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 2}, {"every_us", 5}, {"until_us", 50}}}),
+            {{"engine", "flow"}})
+            .find("not this straggler") != std::string::npos);
+}
+
 TEST_CASE("of faults that break a scenario those that are needed are left") {
   std::vector<int> all(40);
   std::iota(all.begin(), all.end(), 0);

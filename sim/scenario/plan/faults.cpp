@@ -22,7 +22,7 @@ bool of_links(const Fault& f) {
     case FaultKind::link_degraded:
     case FaultKind::switch_loss: return true;
     case FaultKind::link_down: return f.ranks.empty();
-    case FaultKind::straggler: return f.at == 0 && f.lasts == 0;
+    case FaultKind::straggler: return f.at == 0 && f.lasts == 0 && !f.drawn();
     case FaultKind::pause:
     case FaultKind::late_start: return true;
     default: return false;

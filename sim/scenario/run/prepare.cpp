@@ -1,4 +1,5 @@
 // From a point to the workload that the engines understand.
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -29,6 +30,14 @@ auto replanning(const Campaign& campaign, const Point& point) {
   };
 }
 
+// The rank enters when nothing makes it late any more, and what slows it is multiplied.
+void slow(std::map<Rank, Straggler>* all, const Straggler& more) {
+  const auto [at, fresh] = all->try_emplace(more.rank, more);
+  if (fresh) return;
+  at->second.start_ns = std::max(at->second.start_ns, more.start_ns);
+  at->second.slowdown *= more.slowdown;
+}
+
 }  // namespace
 
 PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
@@ -40,7 +49,8 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
   w.cards = world.cards;
   w.payload = run.payload;
   w.seed = campaign.seed;
-  for (const auto& [straggler, where] : run.stragglers) w.stragglers.push_back(straggler);
+  std::map<Rank, Straggler> slowed;
+  for (const auto& [straggler, where] : run.stragglers) slow(&slowed, straggler);
   for (const auto& parts : point.streams) {
     Stream stream;
     for (std::size_t i = 0; i < parts.size() * run.repeats; ++i) {
@@ -84,11 +94,12 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
     if (point.engine == Engine::flow) {
       for (const Fault& f : p.faults->faults)
         for (const Rank r : f.ranks) {
-          if (f.kind == FaultKind::straggler) w.stragglers.push_back({.rank = r, .slowdown = f.amount});
-          if (f.kind == FaultKind::late_start) w.stragglers.push_back({.rank = r, .start_ns = f.at});
+          if (f.kind == FaultKind::straggler) slow(&slowed, {.rank = r, .slowdown = f.amount});
+          if (f.kind == FaultKind::late_start) slow(&slowed, {.rank = r, .start_ns = f.at});
         }
     }
   }
+  for (const auto& [rank, straggler] : slowed) w.stragglers.push_back(straggler);
   return p;
 }
 
