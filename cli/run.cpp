@@ -19,6 +19,7 @@
 #include "cli/output.hpp"
 #include "cli/real/network.hpp"
 #include "cli/real/real.hpp"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
@@ -138,8 +139,12 @@ int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::Run
   for (const std::string& broken : found->broken) text += fmt::format("        {}\n", broken);
   text += fmt::format("replay  gccl run {} --seed {}\n", printable_line(a.scenario), found->seed);
   for (const auto& timeline : found->minimal) {
-    text += fmt::format("run {}: {} of {} faults are enough: {}\n", timeline.run, timeline.faults.size(), timeline.of,
-                        timeline.found);
+    const sim::SimulatedWorld& world = campaign.worlds[timeline.world];
+    const std::string where = campaign.worlds.size() > 1 ? fmt::format(" on {} with {}", world.cluster_name,
+                                                                       counted(std::uint64_t(world.ranks()), "rank"))
+                                                         : "";
+    text += fmt::format("run {}{}: {} of {} faults are enough: {}\n", timeline.run, where, timeline.faults.size(),
+                        timeline.of, timeline.found);
     text += "\"faults\": [";
     for (const auto& fault : timeline.faults)
       text += fmt::format("{}\n  {}", &fault == &timeline.faults[0] ? "" : ",", json::format_value(fault));

@@ -16,59 +16,81 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kSeedsMax = 1'000'000;
 
-// The rows of all runs, or of one alone.
-Json rows_of(const Campaign& campaign, const Engines& engines, std::optional<std::size_t> run = {}) {
-  Json rows = Json::array();
-  for (const Point& point : campaign.points) {
-    if (run && point.run != *run) continue;
-    rows.push_back(result_row(campaign, point, play(campaign, point, engines, false)));
-    rows.back()["index"] = rows.size() - 1;
-  }
-  return rows;
+Campaign seeded(const Campaign& campaign, std::uint64_t seed) {
+  Campaign same = campaign;
+  same.seed = seed;
+  return same;
 }
 
-// What the rows break, as text.
-std::vector<std::string> broken(const Campaign& campaign, const Json& rows, std::optional<std::size_t> run = {}) {
-  std::vector<Json> list(rows.begin(), rows.end());
+Json row_of(const Campaign& campaign, const Engines& engines, std::size_t i) {
+  Json row = result_row(campaign, campaign.points[i], play(campaign, campaign.points[i], engines, false));
+  row["index"] = i;
+  return row;
+}
+
+// What the rows break, or one run of them, as text.
+std::vector<std::string> broken(const Campaign& campaign, std::vector<Json> rows, std::optional<std::size_t> run = {}) {
   std::vector<std::string> all;
   const std::string of = run ? fmt::format("/runs/{}/", *run) : "";
-  for (const Json& e : judge_rows(campaign, list).expectations)
+  for (const Json& e : judge_rows(campaign, rows).expectations)
     if (!e["ok"].get<bool>() && (e["pointer"].get_ref<const std::string&>() + '/').starts_with(of))
       all.push_back(fmt::format("{}; found {}", e["text"].get_ref<const std::string&>(),
                                 e["found"].get_ref<const std::string&>()));
   return all;
 }
 
-// What a campaign with exactly these faults in one of its runs breaks.
-std::vector<std::string> broken_by(const Campaign& campaign, const Engines& engines, std::size_t run,
-                                   const std::vector<Fault>& faults) {
-  Campaign changed = campaign;  // its points refer to the tasks of the one that it came from
-  auto scenario = std::make_shared<Scenario>(*campaign.scenario);
-  std::vector<std::pair<Fault, json::Node>> stated;
-  for (const Fault& f : faults) stated.emplace_back(f, scenario->runs[run].faults.at(f.stated).second);
-  scenario->runs[run].faults = std::move(stated);
-  changed.scenario = std::move(scenario);
-  try {
-    return broken(changed, rows_of(changed, engines, run), run);
-  } catch (const std::exception& e) {
-    return {e.what()};
-  }
-}
+// One run in one world, to be played with fewer faults than the seed gave it.
+struct Trial {
+  const Campaign& campaign;
+  const Engines& engines;
+  const std::vector<Json>& rows;  // of all points, as the seed has them
+  std::size_t run, world;
 
-std::vector<BrokenSeed::Timeline> shrunk(const Campaign& campaign, const Engines& engines) {
+  const SimulatedWorld& its_world() const { return campaign.worlds[world]; }
+
+  // What it breaks beside the other runs in this world, which are as they were; nothing where it cannot be played.
+  std::vector<std::string> with(const std::vector<Fault>& faults) const {
+    Campaign changed = campaign;  // its points refer to the tasks of the one that it came from
+    auto scenario = std::make_shared<Scenario>(*campaign.scenario);
+    std::vector<std::pair<Fault, json::Node>> stated;
+    for (const Fault& f : faults) stated.emplace_back(f, scenario->runs[run].faults.at(f.stated).second);
+    scenario->runs[run].faults = std::move(stated);
+    changed.scenario = std::move(scenario);
+    try {
+      return breaks([&](std::size_t i) { return row_of(changed, engines, i); });
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+  bool breaks_as_it_was() const {
+    return !breaks([&](std::size_t i) { return rows[i]; }).empty();
+  }
+
+ private:
+  template <class Own>
+  std::vector<std::string> breaks(Own own) const {
+    std::vector<Json> here;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (const Point& point = campaign.points[i]; point.world == world)
+        here.push_back(point.run == run ? own(i) : rows[i]);
+    return broken(campaign, std::move(here), run);
+  }
+};
+
+std::vector<BrokenSeed::Timeline> shrunk(const Campaign& campaign, const Engines& engines,
+                                         const std::vector<Json>& rows) {
   std::vector<BrokenSeed::Timeline> all;
   for (std::size_t r = 0; r < campaign.scenario->runs.size(); ++r) {
     if (campaign.scenario->runs[r].faults.empty()) continue;
-    const auto point =
-        std::find_if(campaign.points.begin(), campaign.points.end(), [&](const Point& p) { return p.run == r; });
-    std::vector<Fault> faults =
-        fault_plan(campaign.scenario->runs[r], campaign.worlds[point->world], campaign.seed).faults;
+    Trial trial{campaign, engines, rows, r, 0};
+    while (trial.world < campaign.worlds.size() && !trial.breaks_as_it_was()) ++trial.world;
+    if (trial.world == campaign.worlds.size()) continue;
+    std::vector<Fault> faults = fault_plan(campaign.scenario->runs[r], trial.its_world(), campaign.seed).faults;
     const std::size_t of = faults.size();
-    if (broken_by(campaign, engines, r, faults).empty()) continue;
-    faults = minimal(std::move(faults),
-                     [&](const std::vector<Fault>& fewer) { return !broken_by(campaign, engines, r, fewer).empty(); });
-    all.push_back(
-        {r, of, faults_json({.faults = faults, .recovery = {}}), broken_by(campaign, engines, r, faults).front()});
+    faults = minimal(std::move(faults), [&](const std::vector<Fault>& fewer) { return !trial.with(fewer).empty(); });
+    const std::vector<std::string> found = trial.with(faults);
+    if (found.empty()) continue;
+    all.push_back({r, trial.world, of, faults_json({.faults = faults, .recovery = {}}), found.front()});
   }
   return all;
 }
@@ -106,27 +128,32 @@ std::optional<BrokenSeed> explore(const Campaign& campaign, const Engines& engin
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), 0);
     std::vector<std::vector<std::string>> found(count);
+    std::vector<std::vector<Json>> rows(count);  // where something is found
     PoolOptions pool{.children = options.jobs, .finished = {}, .stop = options.stop};
     pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
-      Campaign seeded = campaign;
-      seeded.seed = first + job;
-      found[job] = broken(seeded, Json::parse(text));
+      std::vector<Json> played = Json::parse(text);
+      found[job] = broken(campaign, played);
+      if (!found[job].empty()) rows[job] = std::move(played);
       ++done;
       if (options.progress) options.progress(done, total);
     };
-    run_pool(
-        order,
-        [&](std::size_t job) {
-          Campaign seeded = campaign;
-          seeded.seed = first + job;
-          return rows_of(seeded, engines).dump();
-        },
-        pool);
+    const auto play_all = [&](std::size_t job) {
+      const Campaign own = seeded(campaign, first + job);
+      Json all = Json::array();
+      for (std::size_t i = 0; i < own.points.size(); ++i) all.push_back(row_of(own, engines, i));
+      return all.dump();
+    };
+    try {
+      run_pool(order, play_all, pool);
+    } catch (const JobFailed& e) {
+      const std::string text = fmt::format("with seed {}: {}", first + e.job, e.what());
+      if (e.input) throw json::InputError(text);
+      throw JobFailed(e.job, text);
+    }
     for (std::size_t job = 0; job < count; ++job) {
       if (found[job].empty()) continue;
-      Campaign seeded = campaign;
-      seeded.seed = first + job;
-      return BrokenSeed{.seed = seeded.seed, .broken = found[job], .minimal = shrunk(seeded, engines)};
+      const Campaign own = seeded(campaign, first + job);
+      return BrokenSeed{.seed = own.seed, .broken = found[job], .minimal = shrunk(own, engines, rows[job])};
     }
   }
   return {};

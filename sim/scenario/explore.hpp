@@ -17,11 +17,12 @@ struct BrokenSeed {
   std::vector<std::string> broken;  // expectations, each with what was found
   struct Timeline {
     std::size_t run = 0;
+    std::size_t world = 0;  // the first in which the run broke something
     std::size_t of = 0;     // faults that the seed gave
     nlohmann::json faults;  // what is left of them, as a scenario states them
     std::string found;      // the first expectation that these alone break
   };
-  std::vector<Timeline> minimal;  // of each run with faults
+  std::vector<Timeline> minimal;  // of each run with faults that broke something
 };
 
 // The lowest seed that breaks something; nothing where all hold. Throws what run_campaign() throws.

@@ -423,6 +423,40 @@ TEST_CASE("exploring names the lowest seed that breaks, and the one fault that i
   CHECK(read_seeds("4", "--seeds").last == 4);
 }
 
+TEST_CASE("exploring shrinks the faults of a run beside the other runs that it is compared with") {
+  Json runs = faulty(Json::array({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 2}},
+                                  {{"kind", "pause"}, {"rank", 2}, {"for_us", 3000}}}),
+                     {{"repeats", 5}, {"expect", {{"within_percent_of", {{"run", "healthy"}, {"percent", 1000}}}}}});
+  runs.insert(runs.begin(), runs[0]);
+  runs[0].erase("expect");
+  runs[0].update({{"label", "healthy"}, {"faults", Json::array()}, {"engine", "protocol"}});
+  const auto found = explore(plan_of(runs, kPod), kRealEngines, {1, 2}, {.jobs = 2, .progress = {}});
+  REQUIRE(found);
+  CHECK(found->seed == 1);
+  REQUIRE(found->minimal.size() == 1);
+  CHECK(found->minimal[0].run == 1);
+  REQUIRE(found->minimal[0].faults.size() == 1);
+  CHECK(found->minimal[0].faults[0]["kind"] == "pause");
+  CHECK(has(found->minimal[0].found, "longer than \"healthy\""));
+}
+
+TEST_CASE("exploring shrinks what was drawn where it broke something, of several numbers of ranks") {
+  const Json run = faulty(
+      Json::array({{{"kind", "pause"}, {"every_us", 1000}, {"until_us", 2000}, {"for_us", 500}}}),
+      {{"bytes", "64KiB"}, {"repeats", 20}, {"compute_us", 100}, {"expect", {{"ranks", 16}, {"max_time_us", 2800}}}});
+  Json more = kPod;
+  more["ranks"] = {4, 16};
+  const Campaign plan = plan_of(run, more);
+  const auto found = explore(plan, kRealEngines, {1, 30}, {.jobs = 2, .progress = {}});
+  REQUIRE(found);
+  REQUIRE(found->minimal.size() == 1);
+  CHECK(found->minimal[0].world == 1);
+  REQUIRE(!found->minimal[0].faults.empty());
+  Json timeline = rows_of_campaign(run, more, found->seed)[1]["faults"]["timeline"];
+  for (const Json& fault : found->minimal[0].faults)
+    CHECK(std::find(timeline.begin(), timeline.end(), fault) != timeline.end());
+}
+
 TEST_CASE("a rank that nobody reaches hangs nobody: without a quorum all end") {
   Json faults = Json::array({{{"kind", "partition"}, {"ranks", {0, 1, 2, 3}}, {"at_us", "2ms"}}});
   const Json run = faulty(

@@ -63,18 +63,25 @@ std::string chosen_there(const ResultRow& row, std::string_view there) {
   return row.single && row.algorithm != there ? fmt::format(", where auto chose {}", there) : "";
 }
 
+// prepare_within looks before anything runs, but another seed may place ranks, and so plan, otherwise.
+Judgement nothing_there(const Expectation& e, std::string_view name) {
+  return {fmt::format("{} has no result for {}", e.subject, name), false, kUnlimited};
+}
+
 Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i) {
   const ResultRow& row = rows[i];
   double than_us = 0;
   std::string other;
   if (e.stored) {
-    const nlohmann::json& there = *same_rows(*e.stored, *row.json).front();
-    than_us = there.at("time_us");
-    other = e.subject + chosen_there(row, there.at("algorithm").get_ref<const std::string&>());
+    const auto there = same_rows(*e.stored, *row.json);
+    if (there.empty()) return nothing_there(e, rows.name(i));
+    than_us = there.front()->at("time_us");
+    other = e.subject + chosen_there(row, there.front()->at("algorithm").get_ref<const std::string&>());
   } else if (e.run) {
-    const ResultRow& there = rows[*same_point(rows, *e.run, row)];
-    than_us = there.time_us;
-    other = fmt::format("\"{}\"{}", e.subject, chosen_there(row, there.algorithm));
+    const auto there = same_point(rows, *e.run, row);
+    if (!there) return nothing_there(e, rows.name(i));
+    than_us = rows[*there].time_us;
+    other = fmt::format("\"{}\"{}", e.subject, chosen_there(row, rows[*there].algorithm));
   } else {
     const auto [best, named, end] = rows.rivals(i, e.subject);
     const std::size_t subject = e.subject == "best" ? best : named;
