@@ -137,7 +137,10 @@ int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::Run
   }
   std::string text = fmt::format("BROKEN  with seed {}, the first of {}..{}\n", found->seed, seeds.first, seeds.last);
   for (const std::string& broken : found->broken) text += fmt::format("        {}\n", broken);
-  text += fmt::format("replay  gccl run {} --seed {}\n", printable_line(a.scenario), found->seed);
+  text += fmt::format("replay  gccl run {} --seed {}", printable_line(a.scenario), found->seed);
+  for (const auto& [option, given] : {std::pair("--engine", &a.engine), {"--planner", &a.planner}})
+    if (!given->empty()) text += fmt::format(" {} {}", option, *given);
+  text += '\n';
   for (const auto& timeline : found->minimal) {
     const sim::SimulatedWorld& world = campaign.worlds[timeline.world];
     const std::string where = campaign.worlds.size() > 1 ? fmt::format(" on {} with {}", world.cluster_name,

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "sim/engine/workload_error.hpp"
 #include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/result/row.hpp"
 
@@ -16,10 +17,32 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kSeedsMax = 1'000'000;
 
+// The campaign as `gccl run --seed` makes it. Its faults are drawn as it is played; cards and counts that are drawn by
+// the seed are part of its points, which are then planned anew.
 Campaign seeded(const Campaign& campaign, std::uint64_t seed) {
-  Campaign same = campaign;
-  same.seed = seed;
-  return same;
+  const Scenario& s = *campaign.scenario;
+  const bool draws_cards = s.placement.kind == Placement::Kind::random && !s.placement.seed;
+  const auto draws_counts = [](const Task& task) {
+    return has_counts(task.kind) && task.counts.kind != Distribution::Kind::uniform && !task.counts.seed;
+  };
+  const bool draws = draws_cards || std::ranges::any_of(s.runs, [&](const ScenarioRun& run) {
+                       return std::ranges::any_of(
+                           run.streams, [&](const auto& tasks) { return std::ranges::any_of(tasks, draws_counts); });
+                     });
+  if (!draws) {
+    Campaign same = campaign;
+    same.seed = seed;
+    return same;
+  }
+  CampaignOptions options{.engine = {}, .seed = seed, .authorities = campaign.authorities};
+  options.load = [&](const std::filesystem::path& file) {
+    return std::ranges::find(campaign.worlds, file, &SimulatedWorld::cluster_file)->cluster;
+  };
+  try {
+    return make_campaign(s, options);
+  } catch (const json::InputError& e) {
+    throw WorkloadError(e.what());
+  }
 }
 
 Json row_of(const Campaign& campaign, const Engines& engines, std::size_t i) {

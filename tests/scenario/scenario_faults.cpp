@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <set>
 
 #include "sim/scenario/explore.hpp"
 #include "sim/scenario/plan/faults.hpp"
@@ -455,6 +456,32 @@ TEST_CASE("exploring shrinks what was drawn where it broke something, of several
   Json timeline = rows_of_campaign(run, more, found->seed)[1]["faults"]["timeline"];
   for (const Json& fault : found->minimal[0].faults)
     CHECK(std::find(timeline.begin(), timeline.end(), fault) != timeline.end());
+}
+
+TEST_CASE("exploring a seed plays what that seed alone plays: cards and counts that are drawn, too") {
+  const Json expect = {{"expect", {{"max_time_us", 1}}}};
+  const Json scattered = faulty(Json::array({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 1.5}}}), expect);
+  Json uneven = {{"collective", "alltoallv"}, {"bytes", "1MiB"}, {"counts", {{"distribution", "random"}}}};
+  uneven.update(expect);
+  Json at_random = kPod, several = kPod;
+  at_random["placement"] = "random";
+  for (const auto& [runs, more] : {std::pair(scattered, at_random), {Json::array({uneven}), several}}) {
+    std::set<std::string> all;
+    for (const std::uint64_t seed : {1, 6}) {
+      CAPTURE(seed);
+      Json document = whole(runs);
+      document.update(more);
+      document["seed"] = seed;
+      const Json alone =
+          run_campaign(plan_and_check(document), kRealEngines, {.jobs = 1, .progress = {}}).document["expectations"][0];
+      const auto found = explore(plan_of(runs, more), kRealEngines, {seed, seed}, {.jobs = 1, .progress = {}});
+      REQUIRE(found);
+      CHECK(found->broken[0] ==
+            fmt::format("{}; found {}", alone["text"].get<std::string>(), alone["found"].get<std::string>()));
+      all.insert(found->broken[0]);
+    }
+    CHECK(all.size() == 2);
+  }
 }
 
 TEST_CASE("a rank that nobody reaches hangs nobody: without a quorum all end") {
