@@ -193,6 +193,11 @@ void check(const LlmWorkload& w, const json::Node& node) {
         fmt::format("found {}: experts are not cut by tensor parallelism, and without sequence "
                     "parallelism (never in decoding) every tensor rank would send all tokens to them",
                     p.tensor));
+  if (w.model.experts.count > 0 && p.context > 1 && w.phase == Phase::decode)
+    at.at("context").fail(
+        fmt::format("found {}: context ranks that decode have all tokens, of which they cut the caches alone, and each "
+                    "of them would send all of them to the experts",
+                    p.context));
   if (w.chunks() > w.model.layers + 2)  // the first and the last may have the embedding or the output alone
     at.at("pipeline")
         .fail(fmt::format(
