@@ -324,7 +324,8 @@ std::string engine_note(const Contest& a, const Contest& b, const std::string& f
   return words + fmt::format("; the fastest differs at {} of {} sizes", other, columns);
 }
 
-Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
+// `apart`: what tells these rows from others of the same collective and label.
+Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const std::string& apart) {
   const Json& first = *rows[0];
   const bool by_ranks = kinds(rows, "bytes") == 1 && kinds(rows, "ranks") > 1;
   std::vector<std::pair<std::string, Contest>> engines;
@@ -334,6 +335,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
   std::string subject = text(first, "collective");
   if (const std::string label = text(first, "label"); !label.empty()) subject += fmt::format(" \"{}\"", label);
   if (several_ranks && !by_ranks) subject += ", " + counted(whole(first, "ranks"), "rank");
+  subject += apart;
   if (engines.size() > 1) subject += fmt::format(" ({} engine)", engines[0].first);
   Json notes = Json::array();
   const auto add = [&](const std::string& note) {
@@ -381,13 +383,28 @@ Json findings(const Json& result) {
       key += row.contains(part) ? json::format_value(row[part]) + ' ' : "- ";
     return key;
   };
-  for (const Rows& same : grouped(rows, family)) {
+  // What is asked of them differs otherwise, so that neither is better than the other.
+  const auto asked = [&](const Json& row) {
+    std::string key = family(row);
+    for (const char* part : {"like_run", "groups", "op"})
+      key += row.contains(part) ? json::format_value(row[part]) + ' ' : "- ";
+    return key;
+  };
+  std::map<std::string, Rows> families;
+  for (const Json* row : rows) families[family(*row)].push_back(row);
+  for (const Rows& same : grouped(rows, asked)) {
+    const Rows& relatives = families.at(family(*same[0]));
+    std::string apart;
+    if (kinds(relatives, "like_run") > 1)
+      apart = fmt::format(" (run {})", whole(*same[0], "run"));
+    else if (kinds(relatives, "groups") > 1)
+      apart = ", " + counted(whole(*same[0], "groups"), "group");
     if (is_sequence(*same[0])) {
       all.push_back(finding_of_sequence(*same[0]));
     } else {
       const bool by_ranks = kinds(same, "bytes") == 1;
       const auto split = grouped(same, [&](const Json& row) { return by_ranks ? 0 : whole(row, "ranks"); });
-      for (const Rows& group : split) all.push_back(finding_of(result, group, split.size() > 1));
+      for (const Rows& group : split) all.push_back(finding_of(result, group, split.size() > 1, apart));
     }
     if (all.back().is_null()) all.erase(all.size() - 1);
   }

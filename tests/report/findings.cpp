@@ -100,6 +100,27 @@ TEST_CASE("runs that differ in chunks, channels, label or ranks are distinguishe
   CHECK(found[1]["subject"] == "allreduce \"one NIC down\"");
 }
 
+TEST_CASE("runs that ask for different things are no rivals, and are distinguished") {
+  const auto of_run = [](int run, int like, const char* algorithm, double us) {
+    json one = row(algorithm, 1024, us);
+    one.update({{"run", run}, {"like_run", like}, {"groups", 1}, {"op", "sum"}});
+    return one;
+  };
+  json found = findings(result({of_run(0, 0, "a", 10), of_run(1, 1, "b", 30), of_run(2, 0, "b", 20)}));
+  REQUIRE(found.size() == 2);
+  CHECK(found[0]["subject"] == "allreduce (run 0)");
+  CHECK(found[0]["headline"].get<std::string>().starts_with("use a (b takes 100 % longer): "));
+  CHECK(found[1]["subject"] == "allreduce (run 1)");
+  CHECK(found[1]["headline"].get<std::string>().starts_with("b: "));
+  // Of a result that does not say which runs are alike.
+  json eight = row("b", 1024, 20), product = row("b", 1024, 20);
+  eight["groups"] = 8;
+  product["op"] = "prod";
+  found = findings(result({row("a", 1024, 10), eight, product}));
+  REQUIRE(found.size() == 3);
+  CHECK(found[1]["subject"] == "allreduce, 8 groups");
+}
+
 TEST_CASE("stated protocols distinguish runs, planned ones are shown where they differ") {
   const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
     json one = row("ring", bytes, us);

@@ -136,6 +136,20 @@ TEST_CASE("points come by run, world, engine, size and algorithm") {
   CHECK(found == expected);
 }
 
+TEST_CASE("runs are alike that differ only in what may be compared") {
+  const Json whole_box = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}};
+  Json cut = whole_box, apart = whole_box, slowed = whole_box;
+  cut.update({{"label", "cut"}, {"bytes", 128}, {"algorithms", "tree"}, {"chunks", 4}, {"engine", "flow"}});
+  cut.update({{"expect", {{"max_time_us", 1e6}}}});
+  apart["groups"] = {{"size", 4}};
+  slowed["stragglers"] = {{{"rank", 1}, {"slowdown", 5}}};
+  const Campaign plan = plan_of({whole_box, apart, cut, slowed, apart});
+  std::vector<std::size_t> like;
+  for (const ScenarioRun& run : plan.scenario->runs) like.push_back(run.like);
+  CHECK(like == std::vector<std::size_t>{0, 1, 0, 3, 1});
+  for (const Json& head : row_heads(plan)) CHECK(head["like_run"] == like[head["run"].get<std::size_t>()]);
+}
+
 TEST_CASE("\"all\" takes every fitting algorithm once, \"auto\" marks one of them") {
   std::size_t rows = 0;
   for (const Algorithm& a : algorithms()) rows += a.kind == Collective::allreduce && !a.variant && !a.in_switch;

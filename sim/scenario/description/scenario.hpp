@@ -58,6 +58,7 @@ struct ScenarioRun {
   json::Node where;
   Kind kind = Kind::collective;
   std::string label;
+  std::size_t like = 0;  // the first run that asks for the same, with algorithms and sizes to be compared with these
   std::vector<std::vector<Task>> streams;  // concurrent; each a sequence
   std::vector<Engine> engines{Engine::model};
   bool payload = false;

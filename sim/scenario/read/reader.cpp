@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/scenario/judge/expectation.hpp"
 #include "sim/scenario/read/faults.hpp"
@@ -112,6 +114,18 @@ ScenarioRun read_run(const json::Node& node) {
   return run;
 }
 
+// Which runs ask for the same but for what the rows of one run may differ in.
+void compare_runs(Scenario& s) {
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < s.runs.size(); ++i) {
+    nlohmann::json asked = s.runs[i].where.raw();
+    for (const char* key : {"label", "bytes", "algorithms", "chunks", "channels", "window", "protocol", "shares",
+                            "lanes", "engine", "payload", "planner", "expect"})
+      asked.erase(key);
+    s.runs[i].like = first.try_emplace(asked.dump(), i).first->second;
+  }
+}
+
 }  // namespace
 
 Scenario read_scenario(const std::filesystem::path& file) { return read_scenario(json::Node::load(file)); }
@@ -134,6 +148,7 @@ Scenario read_scenario(const json::Node& node) {
   if (const auto n = node.find("seed")) s.seed = std::uint64_t(n->integer(0, INT64_MAX));
   for (const json::Node& run : node.at("runs").items(1, 1000)) s.runs.push_back(read_run(run));
   resolve_runs(s);
+  compare_runs(s);
   return s;
 }
 

@@ -187,6 +187,7 @@ Json row_head(const Campaign& campaign, const Point& point) {
   const ScenarioRun& run = campaign.scenario->runs[point.run];
   Json row = {
       {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
+  row["like_run"] = run.like;
   row["engine"] = name(point.engine);
   row["auto"] = point.automatic;
   if (run.kind == ScenarioRun::Kind::collective)
@@ -234,7 +235,7 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
 void set_place(const Campaign& campaign, std::size_t index, Json& row) {
   row["index"] = index;
   const Json head = row_head(campaign, campaign.points[index]);
-  for (const char* key : {"run", "stated_bytes"})
+  for (const char* key : {"run", "like_run", "stated_bytes"})
     if (head.contains(key)) row[key] = head[key];
 }
 
