@@ -120,7 +120,8 @@ Status dump(const Team& team, const Operations& operations, const std::string& p
                .size = bootstrap.size,
                .host = bootstrap.host,
                .reason = reason,
-               .communicators = {}};
+               .communicators = {},
+               .skipped = std::nullopt};
   d.communicators.push_back(dumped(team, operations));
   const std::int64_t until_ns = now_ns() + kWaitNs;
   std::size_t skipped = 0;
