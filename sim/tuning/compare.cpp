@@ -189,11 +189,14 @@ std::string decision(const TuningTable::Entry& e) {
 // is the same in both, though one has grown.
 bool times_of_one_call(const TuningTable::Entry& x, const TuningTable::Machine& of_x, const TuningTable::Entry& y,
                        const TuningTable::Machine& of_y) {
-  const auto machine = [](const TuningTable::Entry& e, const TuningTable::Machine& m) {
-    return std::tuple(e.ranks_min, e.nodes_min, e.ranks_max == m.nodes * m.cards_per_node ? 0 : e.ranks_max,
-                      e.nodes_max == m.nodes ? 0 : e.nodes_max);
+  if (!x.predicted_us || !y.predicted_us || x.ranks_min != y.ranks_min || x.nodes_min != y.nodes_min) return false;
+  const auto same_end = [](Rank min, Rank one, Rank whole, Rank other, Rank whole_other) {
+    return one == other || (one == whole && other == whole_other && min < std::min(one, other));
   };
-  if (!x.predicted_us || !y.predicted_us || machine(x, of_x) != machine(y, of_y)) return false;
+  if (!same_end(x.ranks_min, x.ranks_max, of_x.nodes * of_x.cards_per_node, y.ranks_max,
+                of_y.nodes * of_y.cards_per_node) ||
+      !same_end(x.nodes_min, x.nodes_max, of_x.nodes, y.nodes_max, of_y.nodes))
+    return false;
   if (x.predicted_at_bytes && y.predicted_at_bytes) return x.predicted_at_bytes == y.predicted_at_bytes;
   return x.from_bytes == y.from_bytes && x.to_bytes == y.to_bytes;
 }

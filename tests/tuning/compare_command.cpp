@@ -221,6 +221,12 @@ TEST_CASE("compare puts no times side by side that tables state of different cal
   text_of_grown.replace(text_of_grown.find("\"nodes\":2"), 9, "\"nodes\":3");
   folder.write("g.json", text_of_grown);
   CHECK(run_gccl({"compare", table("a.json", less, 10, "8"), grown}).code == 1);
+  // So is a number that was all, and that is stated.
+  const std::string eight = less + R"(,"ranks_min":8,"ranks_max":8,"nodes_min":2,"nodes_max":2)";
+  std::string also_grown = read_text(table("g.json", eight, 20, "8"));
+  also_grown.replace(also_grown.find("\"nodes\":2"), 9, "\"nodes\":3");
+  folder.write("g.json", also_grown);
+  CHECK(run_gccl({"compare", table("a.json", eight, 10, "8"), grown}).code == 1);
 
   // From different grids of one sweep.
   const auto tuned = [&](const char* name, const char* bytes) {
