@@ -352,8 +352,8 @@ void require_one_world(const std::vector<DumpOfRank>& dumps) {
   std::string all;
   for (const auto& [world, names] : files) all += (all.empty() ? "" : "; or ") + names;
   throw json::InputError(
-      fmt::format("{}: processes joined the job between these dumps, and ranks have had other numbers since: expected "
-                  "one of {}",
+      fmt::format("{}: these dumps are of different jobs, or processes joined between them and ranks have had other "
+                  "numbers since: expected one of {}",
                   dumps.back().file, all));
 }
 
