@@ -172,6 +172,26 @@ Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
   return {};
 }
 
+namespace {
+
+// Frees it, whatever its function of GCCL_On_failure does: what a call that has ended so returns.
+template <class F>
+Status freed(GCCL_Comm* comm, const Status& ended, F close) {
+  CommunicatorCore* const c = communicator_of(*comm);
+  Status s = ended.copy_or_code();
+  try {
+    if (!s.ok()) c->survival().notice(s);
+  } catch (...) {
+    s = caught();
+  }
+  close();
+  destroy(release(c));
+  *comm = GCCL_COMM_NULL;
+  return s;
+}
+
+}  // namespace
+
 GCCL_Result failed_on(CommunicatorCore& c, const Status& s) {
   if (!s.ok()) c.survival().notice(s);
   return failed(s);
@@ -240,6 +260,9 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
 GCCL_Result GCCL_Finalize(void) {
   return guarded([] {
     if (const Status s = not_inside("GCCL_Finalize"); !s.ok()) return failed(s);
+    if (inside_failure_function())
+      return failed(
+          Status::error("GCCL_Finalize: a function of GCCL_On_failure must not call it", GCCL_ERR_INVALID_USAGE));
     std::vector<std::unique_ptr<CommunicatorCore>> all;
     if (const Status s = release_all(&all); !s.ok())
       return failed(Status::error("GCCL_Finalize: " + s.text(), s.code()));
@@ -344,10 +367,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
-    if (!s.ok()) c->survival().notice(s);
-    destroy(release(c));
-    *comm = GCCL_COMM_NULL;
-    return failed(s);
+    return failed(freed(comm, s, [] {}));
   });
 }
 
@@ -361,11 +381,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
-    if (!s.ok()) c->survival().notice(s);
-    c->close_alone();
-    destroy(release(c));
-    *comm = GCCL_COMM_NULL;
-    return failed(s);
+    return failed(freed(comm, s, [c] { c->close_alone(); }));
   });
 }
 

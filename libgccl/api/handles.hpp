@@ -20,6 +20,10 @@ inline CommunicatorCore* communicator_of(GCCL_Comm handle) {
   return nullptr;
 }
 
+// Calls a function of GCCL_On_failure, outside of any group.
+void call_on_failure(GCCL_Failure_function function, GCCL_Comm comm, const GCCL_Failure* failure, void* context);
+bool inside_failure_function();  // this thread
+
 // What a call on the communicator returns. Where ranks have failed, the program is notified first.
 GCCL_Result failed_on(CommunicatorCore& c, const Status& s);
 

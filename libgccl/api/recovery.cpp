@@ -59,7 +59,7 @@ GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     (void)recovery_of(*c).failed(c->members(), c->lost());
     recovery_of(*c).acknowledge(c->members());
-    c->survival().know_numbers();
+    c->survival().acknowledge();
     return GCCL_SUCCESS;
   });
 }
@@ -138,7 +138,7 @@ GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void
   return guarded([&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    c->survival().set_function(function, context);
+    c->survival().set_function(function, context, call_on_failure);
     return GCCL_SUCCESS;
   });
 }

@@ -17,6 +17,9 @@ struct GroupCalls {
   Status first;
   std::vector<std::pair<std::uint64_t, double>> estimated_ns;  // by communicator
 
+  GroupCalls() = default;
+  GroupCalls(GroupCalls&&) = default;
+  GroupCalls& operator=(GroupCalls&&) = default;
   // What is left when the thread ends inside a group, where nobody will wait for it.
   ~GroupCalls() {
     if (in_forked_child()) return;  // they are the parent's
@@ -27,6 +30,7 @@ struct GroupCalls {
 namespace {
 
 thread_local GroupCalls group;
+thread_local int failure_functions = 0;  // that this thread is inside of
 
 // What has ended needs no abort, and its communicator may be gone.
 void abort_pending(const Operation* op, int code) {
@@ -34,6 +38,21 @@ void abort_pending(const Operation* op, int code) {
 }
 
 }  // namespace
+
+bool inside_failure_function() { return failure_functions > 0; }
+
+// Its calls are none of the group that this thread may be in.
+void call_on_failure(GCCL_Failure_function function, GCCL_Comm comm, const GCCL_Failure* failure, void* context) {
+  struct Aside {
+    GroupCalls outer = std::exchange(group, GroupCalls());
+    Aside() { ++failure_functions; }
+    ~Aside() {
+      --failure_functions;
+      const GroupCalls left = std::exchange(group, std::move(outer));  // what was begun and not ended is given up
+    }
+  } const aside;
+  function(comm, failure, context);
+}
 
 GroupCalls* current_group() { return group.depth > 0 ? &group : nullptr; }
 

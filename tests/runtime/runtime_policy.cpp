@@ -325,6 +325,84 @@ TEST_CASE("a function of the program's must not communicate on its communicator,
     for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), policy << "\n" << texts(ends));
   }
 }
+
+TEST_CASE("calls of the program's function are none of a group, and it finalizes nothing, also not in finalize") {
+  struct Inside {
+    GCCL_Comm pair;
+    bool finalizes;
+    int called;
+  };
+  for (const bool in_finalize : {false, true}) {
+    const std::vector<End> ends = run({.size = 3, .backends = "shm"}, [&](int rank) {
+      Inside in{.pair = GCCL_COMM_NULL, .finalizes = in_finalize, .called = 0};
+      GCCL_Comm world = begin();
+      RANK_SUCCESS(GCCL_Comm_split(world, rank == 2 ? GCCL_UNDEFINED : 0, rank, &in.pair));
+      RANK_SUCCESS(GCCL_On_failure(
+          world,
+          [](GCCL_Comm comm, const GCCL_Failure*, void* context) {
+            Inside& i = *static_cast<Inside*>(context);
+            ++i.called;
+            if (i.finalizes) {
+              expect(GCCL_Finalize(), GCCL_ERR_INVALID_USAGE, "finalize");
+              return;
+            }
+            std::int32_t one = 1, sum = -7;
+            RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_INT32, GCCL_SUM, i.pair));
+            RANK_CHECK(sum == 2);
+            expect(GCCL_Barrier(comm), GCCL_ERR_INVALID_USAGE, "barrier");
+          },
+          &in));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      if (in_finalize) {
+        expect(GCCL_Finalize(), GCCL_ERR_PEER_LOST, "finalize");
+      } else {
+        // Each of the two finds the failure by itself, and then begins a group on what has failed.
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        RANK_CHECK(GCCL_Ibarrier(world, &request) == GCCL_SUCCESS);
+        const auto began = Clock::now();
+        while (seconds_since(began) < 1) GCCL_Progress();
+        RANK_SUCCESS(GCCL_Request_free(&request));
+        double x = 1;
+        RANK_SUCCESS(GCCL_Group_start());
+        expect(GCCL_Send(&x, 1, GCCL_FLOAT64, 1, world), GCCL_ERR_PEER_LOST, "send");
+        expect(GCCL_Group_end(), GCCL_ERR_PEER_LOST, "the group");
+      }
+      RANK_CHECK(in.called == 1);
+    });
+    for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), in_finalize << "\n" << texts(ends));
+  }
+}
+
+TEST_CASE("a function that throws frees nothing less, and a second failure is reported as the first was") {
+  const std::vector<End> ends = run({.size = 4, .backends = "shm"}, [](int rank) {
+    GCCL_Comm world = begin();
+    static int called = 0;
+    RANK_SUCCESS(GCCL_On_failure(
+        world,
+        [](GCCL_Comm, const GCCL_Failure* f, void*) {
+          ++called;
+          RANK_CHECK(f->count >= 1);
+          if (called == 2) throw 1;
+        },
+        nullptr));
+    std::uint64_t flags = 1;
+    RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+    if (rank == 3) ::kill(::getpid(), SIGKILL);
+    expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_PEER_LOST, "agree");
+    RANK_CHECK(called == 1);
+    RANK_SUCCESS(GCCL_Comm_ack_failed(world));
+    RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+    RANK_CHECK(called == 1);
+    if (rank == 2) ::kill(::getpid(), SIGKILL);
+    expect(GCCL_Comm_free(&world), GCCL_ERR_INVALID_USAGE, "free");
+    expect_text("a function of GCCL_On_failure threw an exception", "free");
+    RANK_CHECK(called == 2);
+    RANK_CHECK(world == GCCL_COMM_NULL);
+  });
+  for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), texts(ends));
+}
+
 TEST_CASE("policies that differ are found, and wrong ones refused") {
   check({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();

@@ -200,6 +200,11 @@ void Survival::notice(const Status& found) {
   notify_program(GCCL_FAILURE_NOTICED, failed, c_.members(), why.text());
 }
 
+void Survival::acknowledge() {
+  renumbered_ = renumbered_ && replaces(policy_);
+  if (c_.why().ok()) noticed_ = false;
+}
+
 // Without locks.
 void Survival::notify_program(int stage, const std::vector<Rank>& failed, const Members& before,
                               const std::string& text) {
@@ -217,7 +222,7 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
   c_.forget_short_calls();  // which are not looked at before they are repeated
   notifying_ = this_thread();
   try {
-    function_(reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
+    call_(function_, reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
   } catch (...) {
     notifying_ = nullptr;
     throw CallersException(fmt::format("a function of GCCL_On_failure threw an exception: {}", caught_text()));
@@ -345,6 +350,19 @@ void Survival::recover_by(GCCL_Failure_policy policy) {
     c_.team().world->shrinker.compare_exchange_strong(self, nullptr);
 }
 
+// Of the program's own, and here: then all have what one of them said.
+bool Survival::has_made_calls() const {
+  const History& history = c_.team().record->history;
+  const std::uint32_t last = history.last();
+  for (std::uint32_t left = std::min(last, History::kKept - 1); left-- > 0;) {
+    History::Entry e;
+    if (history.find(last - left, &e) &&
+        Descriptor::of(e.signature, last - left, e.root, e.count, e.element_bytes).purpose == Purpose::itself)
+      return true;
+  }
+  return last >= History::kKept;
+}
+
 Status Survival::set_policy(GCCL_Failure_policy policy) {
   if (Status s = not_inside(); !s.ok()) return s;
   if (const Status& s = c_.world().recovery->usable(); policy != GCCL_FAIL && !s.ok()) return s.copy_or_code();
@@ -386,6 +404,7 @@ Status Survival::set_policy(GCCL_Failure_policy policy) {
     return Status::error(
         fmt::format("Comm_set_on_failure: {} knows no store where processes could join: set GCCL_STORE", who(at)),
         GCCL_ERR_NOT_SUPPORTED);
+  caught_up_ = caught_up_ || has_made_calls();  // which call() counts only under a policy
   recover_by(policy);
   return {};
 }

@@ -75,10 +75,15 @@ class Survival {
   void go_on_as(const Joined& joined);
   // Collective over the members, which must say the same.
   Status set_policy(GCCL_Failure_policy policy);
-  void set_function(GCCL_Failure_function function, void* context) {
+  // `call` calls it.
+  using Caller = void (*)(GCCL_Failure_function function, GCCL_Comm comm, const GCCL_Failure* failure, void* context);
+  void set_function(GCCL_Failure_function function, void* context, Caller call) {
     function_ = function;
     context_ = context;
+    call_ = call;
   }
+  // The program knows who has failed; another failure is news.
+  void acknowledge();
 
   // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
   // program's function of GCCL_On_failure is running.
@@ -95,7 +100,6 @@ class Survival {
     if (std::exchange(renumbered_, renumbered_ && inside()) != renumbered_ && replaces(policy_)) ++calls_;
     return s;
   }
-  void know_numbers() { renumbered_ = renumbered_ && replaces(policy_); }
 
  private:
   Status survive(Work&& work, const ShortCalls::Key* key);
@@ -114,6 +118,7 @@ class Survival {
   Status mend(std::uint32_t call, bool* completed);
   Status end_in_vain(Status why);
   Status remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made);
+  bool has_made_calls() const;
   void note_joined(const std::vector<Rank>& behind);
   std::vector<Rank> behind(const std::vector<Rank>& was, bool completed) const;
   std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call, const std::vector<Rank>& was) const;
@@ -134,6 +139,7 @@ class Survival {
   std::string change_;  // which ranks were lost last, in words
   GCCL_Failure_function function_ = nullptr;
   void* context_ = nullptr;
+  Caller call_ = nullptr;
 };
 
 }  // namespace gccl

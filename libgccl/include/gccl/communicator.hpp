@@ -36,6 +36,7 @@ class Communicator {
   }
   ~Communicator() {
     if (!comm_) return;
+    GCCL_On_failure(comm_, nullptr, nullptr);  // what on_failure() was given may be gone
     if (std::uncaught_exceptions() > exceptions_) GCCL_Abort(comm_, 1);
     if (GCCL_Comm_free(&comm_) == GCCL_ERR_INVALID_USAGE) {
       GCCL_Abort(comm_, 1);
@@ -145,7 +146,8 @@ class Communicator {
   // (GCCL_Comm_set_on_failure). Collective.
   void set_on_failure(GCCL_Failure_policy policy) const { check(GCCL_Comm_set_on_failure(comm_, policy)); }
   // Calls f(const GCCL_Failure&) when ranks have failed, and when this communicator has become smaller:
-  // GCCL_On_failure. f stays the caller's, and is used as long as calls are made.
+  // GCCL_On_failure. f stays the caller's, and is used as long as calls are made, free() among them; not by the
+  // destructor.
   template <class F>
   void on_failure(F& f) const {
     check(GCCL_On_failure(

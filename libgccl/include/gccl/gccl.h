@@ -242,7 +242,9 @@ typedef void (*GCCL_Failure_function)(GCCL_Comm comm, const GCCL_Failure* failur
  * GCCL_Comm_agree, GCCL_Comm_free and GCCL_Finalize among them, before that call returns: once when that is noticed, and with a policy other than GCCL_FAIL once more when comm has recovered, before the call is repeated or
  * returns. Null: no function. No lock of GCCL's is held; the function may take its time (the others wait), save and load
  * state, ask anything of comm, and make calls on communicators that have not failed. It must not communicate or agree
- * on comm nor free it, nor call GCCL_Finalize (GCCL_ERR_INVALID_USAGE). A child of split or shrink has none. Local. */
+ * on comm nor free it, nor call GCCL_Finalize (GCCL_ERR_INVALID_USAGE). `context` must last until comm is freed or
+ * GCCL_Finalize has returned. Calls that the function makes are none of a group that this thread has begun. A child of
+ * split or shrink has no function. Local. */
 GCCL_API GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void* context);
 
 /* ---- Memory that ranks of one machine reach in each other ---- */
