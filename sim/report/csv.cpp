@@ -24,7 +24,7 @@ const std::vector<std::string>& csv_columns() {
       "root",        "in_place",    "chunks",         "channels",     "window",     "protocol",   "protocol_planned",
       "planned",     "planner",     "planner_choice", "planner_note", "decided_by", "time_us",    "algbw_GBps",
       "busbw_GBps",  "messages",    "message_bytes",  "predicted_us", "auto",       "fastest",    "wrong",
-      "first_wrong", "wall_s",      "peak_rss_MB"};
+      "first_wrong", "wall_s",      "peak_rss_MB",    "like_run"};
   return kColumns;
 }
 

@@ -91,6 +91,9 @@ TEST_CASE("each engine says which faults it plays") {
         "/faults: engine \"model\" knows no faults, expected \"protocol\" or \"flow\"");
   CHECK(why(crash, {{"engine", "flow"}}).starts_with("/faults/0: engine \"flow\" plays"));
   CHECK(why(Json::array(), {{"engine", "flow"}, {"compute_us", 5}}).find("plays no computing") != std::string::npos);
+  CHECK(why(Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}}}),
+            {{"engine", "flow"}, {"recovery", {{"heal_us", 100}}}}) ==
+        "/recovery/heal_us: engine \"flow\" ends no faults together; state \"for_us\" of each, or take \"protocol\"");
   CHECK(refusal(faulty(crash), {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 65}})
             .find("at most 64 ranks") != std::string::npos);
   CHECK(why(crash, {{"repeats", 49}}).find("plays at most 48") != std::string::npos);

@@ -89,6 +89,11 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
         .at("link_slow")
         .fail(
             fmt::format("engine \"{}\" plays no ranks that look for slow links, expected \"protocol\"", name(engine)));
+  if (!plays_ranks(engine) && run.recovery.heal > 0)
+    run.where.at("recovery")
+        .at("heal_us")
+        .fail(fmt::format("engine \"{}\" ends no faults together; state \"for_us\" of each, or take \"protocol\"",
+                          name(engine)));
   if (!plays_ranks(engine) && run.compute > 0)
     run.where.at("compute_us")
         .fail(fmt::format("engine \"{}\" plays no computing, expected \"protocol\"", name(engine)));
