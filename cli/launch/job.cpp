@@ -49,7 +49,8 @@ struct Running {
   bool spare = false;
   bool remote = false;
   pid_t pid = -1;
-  Fd input;  // of a remote rank
+  Fd input;              // of a remote rank
+  std::string to_write;  // to that, once there is room
   bool ended = false;
   int status = 0;    // as from waitpid
   std::string word;  // by which it says what becomes of its joining
@@ -67,10 +68,16 @@ bool make_pipe(Fd* read_end, Fd* write_end) {
 }
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
+// 0: none. The shell at the far end says 128 + N of a remote rank.
+int killed_by(const Running& r) {
+  if (WIFSIGNALED(r.status)) return WTERMSIG(r.status);
+  const int signal = WEXITSTATUS(r.status) - 128;
+  return r.remote && signal > 0 && signal < SIGRTMIN && sigabbrev_np(signal) ? signal : 0;
+}
 // From outside, as by kill or for want of memory: no crash of its own.
-bool was_killed(int status) {
-  return WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
-                                 WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
+bool was_killed(const Running& r) {
+  const int signal = killed_by(r);
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
@@ -86,6 +93,9 @@ std::string what_became_of(const Running& r) {
     return fmt::format("{} was killed by signal {} ({})", r.name(), signal, strsignal(signal));
   }
   const int code = WEXITSTATUS(r.status);
+  if (const int signal = killed_by(r))
+    return fmt::format("{} exited with code {}: it was killed by signal {} ({}), or the program said so", r.name(),
+                       code, signal, strsignal(signal));
   if (code == kNotFound)
     return fmt::format("{} exited with code 127: its program, or one that it calls, was not found", r.name());
   if (code == 255 && r.remote)
@@ -104,6 +114,7 @@ class Runner {
                            bool joins, const std::string& report);
   bool replace(const Running& r);
   void look_for_reports();
+  static void pass_input(Running& r, const std::string& more);
   void signal_all(int signal);
   void stop(int signal);
   void look_for_ends();
@@ -213,24 +224,30 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
     return false;
   }
   if (process.remote) {
-    // The environment of the remote rank fits into the pipe, or ssh reads it.
-    for (std::size_t done = 0; done < process.input.size();) {
-      n = write(ranks_.back().input.get(), process.input.data() + done, process.input.size() - done);
-      if (n < 0 && errno != EINTR) break;  // it has ended: seen as such
-      done += std::size_t(std::max<ssize_t>(n, 0));
-    }
     fcntl(ranks_.back().input.get(), F_SETFL, O_NONBLOCK);
+    pass_input(ranks_.back(), process.input);
   }
   return true;
+}
+
+// As far as the pipe takes it now: an ssh that reads nothing holds up nobody.
+void Runner::pass_input(Running& r, const std::string& more) {
+  r.to_write += more;
+  while (!r.to_write.empty()) {
+    const ssize_t n = write(r.input.get(), r.to_write.data(), r.to_write.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno != EAGAIN) r.to_write.clear();  // it has ended: seen as such
+    if (n < 0) return;
+    r.to_write.erase(0, std::size_t(n));
+  }
 }
 
 void Runner::signal_all(int signal) {
   for (Running& r : ranks_) {
     if (r.ended) continue;
     if (r.remote && r.input) {
-      const std::string line = fmt::format("{}\n", sigabbrev_np(signal));
-      [[maybe_unused]] const ssize_t n = write(r.input.get(), line.data(), line.size());
-      if (signal == SIGKILL) r.input.reset();
+      pass_input(r, fmt::format("{}\n", sigabbrev_np(signal)));
+      if (signal == SIGKILL) r.input.reset(), r.to_write.clear();
     } else {
       kill(-r.pid, signal);
       if (signal != SIGKILL) kill(-r.pid, SIGCONT);
@@ -289,9 +306,8 @@ void Runner::look_for_ends() {
   if (news.empty()) return;
   // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
   // but a crash on the way out is not worth more than the error that led there.
-  std::stable_sort(news.begin(), news.end(), [this](std::size_t a, std::size_t b) {
-    return was_killed(ranks_[a].status) > was_killed(ranks_[b].status);
-  });
+  std::stable_sort(news.begin(), news.end(),
+                   [this](std::size_t a, std::size_t b) { return was_killed(ranks_[a]) > was_killed(ranks_[b]); });
   for (const std::size_t at : news) {
     if (replace(ranks_[at])) continue;
     const Running* const r = &ranks_[at];
@@ -332,14 +348,18 @@ bool Runner::all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended || r.waits; });
 }
 
-// Waits for signals, output and room for it, and deals with the latter two. While there is no room ranks are not read,
-// and wait as they would on a terminal.
+// Waits for signals, output and room for it and for the ranks' input, and deals with all but the first. While there is
+// no room ranks are not read, and wait as they would on a terminal.
 void Runner::drain(int timeout_ms) {
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}, {reports_.descriptor(), POLLIN, 0}};
   for (Output* o : {&out_, &err_}) polled.push_back({o->waits() ? o->descriptor() : -1, POLLOUT, 0});
   const std::size_t before = polled.size();
   for (const auto& s : streams_) polled.push_back({s->lines.to().waits() ? -1 : s->from.get(), POLLIN, 0});
+  for (const Running& r : ranks_)
+    if (!r.to_write.empty() && r.input) polled.push_back({r.input.get(), POLLOUT, 0});
   if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+  for (Running& r : ranks_)
+    if (!r.to_write.empty() && r.input) pass_input(r, {});
   out_.flush();
   err_.flush();
   std::size_t kept = 0;

@@ -1,6 +1,7 @@
 // `gccl launch`: starts the ranks of a job, here or over ssh, and ends them together.
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "cli/launch/port.hpp"
 #include "cli/launch/ssh.hpp"
 #include "cli/output.hpp"
+#include "libgccl/bootstrap/join_report.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/net/socket.hpp"
@@ -43,16 +45,24 @@ std::uint16_t random_port() {
   return std::uint16_t(std::uniform_int_distribution<>(20000, 32000)(device));
 }
 
-// The launcher's own GCCL_ settings, for hosts that do not inherit them.
+// The launcher's own GCCL_ settings, for hosts that do not inherit them; but those of its host, and of a launcher that
+// has started this one.
 void add_own_settings(std::vector<std::pair<std::string, std::string>>* all) {
   for (char** v = environ; *v; ++v) {
     const std::string text = *v;
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != text.npos && name.starts_with("GCCL_") && name != "GCCL_SECRET" && name != "GCCL_SECRET_FILE" &&
-        name != "GCCL_LAUNCH_SSH" && name != "GCCL_HOST" && name != "GCCL_ADDRESS")
+        name != "GCCL_LAUNCH_SSH" && name != "GCCL_HOST" && name != "GCCL_ADDRESS" && name != "GCCL_JOIN" &&
+        name != kJoinReport)
       all->emplace_back(name, text.substr(equals + 1));
   }
+}
+
+// Standard input may hold something: a pipe, or a file that is not empty.
+bool input_given() {
+  struct stat s {};
+  return fstat(STDIN_FILENO, &s) == 0 && (S_ISFIFO(s.st_mode) || (S_ISREG(s.st_mode) && s.st_size > 0));
 }
 
 int launch_job(const launch::Options& o) {
@@ -61,13 +71,15 @@ int launch_job(const launch::Options& o) {
     if (const Status s = read_secret_file(o.secret_file, &secret); !s.ok())
       wrong(fmt::format("--secret-file: {}", s.text()));
   if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
+  if (!o.local && input_given())
+    write_stderr("gccl launch: standard input is not passed on with --hosts: rank 0's is empty\n");
   Fd reservation;
   std::string store = o.store;
   if (store.empty()) {
     std::uint16_t port = std::uint16_t(o.port);
     std::string host = "127.0.0.1";
     if (!o.local) host = o.hosts[0].substr(o.hosts[0].find('@') + 1);
-    if (std::count(host.begin(), host.end(), ':') && !host.starts_with("[")) host = "[" + host + "]";
+    if (host.find(':') != host.npos) host = "[" + host + "]";
     if (port == 0 && o.local) reservation = launch::reserve_port(&port);
     if (port == 0) port = random_port();
     store = fmt::format("tcp://{}:{}", host, port);

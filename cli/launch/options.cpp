@@ -12,24 +12,28 @@
 namespace gccl::launch {
 namespace {
 
-// One entry for each rank: its host. "a:2,b" has two slots on a and one on b.
+// One entry for each rank: its host, an IPv6 address without brackets, as ssh takes it. "a:2,b" has two slots on a and
+// one on b.
 // Returns what is wrong, or nothing.
 std::string parse_hosts(const std::string& text, std::vector<std::string>* slots) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     std::string entry = text.substr(at, end - at);
     int count = 1;
-    const std::size_t colon = entry.rfind(':');
-    const bool v6 = std::count(entry.begin(), entry.end(), ':') > 1 && !entry.starts_with("[");
+    const std::size_t colon = entry.rfind(':'), host = entry.find('@') + 1;  // 0 behind the last
+    const bool bracket = entry.substr(host).starts_with("[");
+    const bool v6 = std::count(entry.begin(), entry.end(), ':') > 1 && !bracket;
     if (colon != entry.npos && !v6 && !entry.ends_with(']')) {
       const auto [stop, error] = std::from_chars(entry.data() + colon + 1, entry.data() + entry.size(), count);
       if (error != std::errc() || stop != entry.data() + entry.size() || count < 1 || count > kRanksMax)
         return fmt::format("--hosts: \"{}\": expected HOST or HOST:RANKS", entry);
       entry.resize(colon);
     }
+    if (bracket && entry.ends_with(']'))
+      entry = entry.substr(0, host) + entry.substr(host + 1, entry.size() - host - 2);
     const bool plain = !entry.empty() && entry[0] != '-' &&
                        std::all_of(entry.begin(), entry.end(),
-                                   [](unsigned char c) { return std::isalnum(c) || std::strchr("._-:@%[]", c); });
+                                   [](unsigned char c) { return std::isalnum(c) || std::strchr("._-:@%", c); });
     if (!plain) return fmt::format("--hosts: \"{}\": expected the name or address of a host", entry);
     if (slots->size() + std::size_t(count) > kRanksMax) return fmt::format("--hosts: more than {} ranks", kRanksMax);
     slots->insert(slots->end(), std::size_t(count), entry);
