@@ -20,6 +20,7 @@ constexpr std::int64_t kAgainNs = 2'000'000'000;
 void ReadAhead::drop(std::size_t n) {
   assert(n <= size());
   begin_ += n;
+  dropped_ += n;
   if (begin_ != end_) return;
   begin_ = end_ = 0;
   if (bytes_.size() > kKeptBytes) std::vector<std::byte>(kBytes).swap(bytes_);
@@ -39,14 +40,26 @@ std::span<std::byte> ReadAhead::room() {
   return end_ >= kBytes ? std::span<std::byte>() : std::span(bytes_).subspan(end_, kBytes - end_);
 }
 
+// What is moved to the front is no more than what was dropped before it. Where the reader is always one message behind,
+// nothing else would give that room back.
+void ReadAhead::make_room(std::size_t bytes) {
+  if (bytes_.size() >= end_ + bytes) return;
+  if (begin_ >= size()) {
+    std::memmove(bytes_.data(), bytes_.data() + begin_, size());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (bytes_.size() < end_ + bytes) bytes_.resize(std::max(end_ + bytes, 2 * bytes_.size()));
+}
+
 void ReadAhead::append(std::span<const std::byte> more) {
-  if (bytes_.size() < end_ + more.size()) bytes_.resize(end_ + more.size());
+  make_room(more.size());
   std::copy(more.begin(), more.end(), bytes_.begin() + std::ptrdiff_t(end_));
   end_ += more.size();
 }
 
 std::span<std::byte> ReadAhead::more_room(std::size_t bytes) {
-  if (bytes_.size() < end_ + bytes) bytes_.resize(std::max(end_ + bytes, 2 * bytes_.size()));
+  make_room(bytes);
   return std::span(bytes_).subspan(end_, bytes);
 }
 

@@ -38,9 +38,15 @@ class ReadAhead {
   void append(std::span<const std::byte> more);
   std::span<std::byte> more_room(std::size_t bytes);
 
+  std::uint64_t dropped() const { return dropped_; }        // in all
+  std::size_t held_bytes() const { return bytes_.size(); }  // of memory
+
  private:
+  void make_room(std::size_t bytes);
+
   std::vector<std::byte> bytes_ = std::vector<std::byte>(kBytes);
   std::size_t begin_ = 0, end_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 // One stream may keep us this long, in each direction; then other streams, limits of time and the caller have their
