@@ -222,6 +222,12 @@ fault::Arrivals Link::take_arrivals() {
 
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
+std::uint64_t Link::taken_from_ahead() const {
+  std::uint64_t sum = 0;
+  for (const auto& s : streams_) sum += s ? s->ahead.dropped() : 0;
+  return sum;
+}
+
   return fmt::format("{} {} bytes", incoming_.empty() ? "sending" : "receiving", t ? t->bytes : 0);
 }
 

@@ -75,6 +75,8 @@ class Link {
 
   // The port's.
   bool active = false;                                   // in its list
+  // And out of what had been read ahead, of which no socket says that there is more.
+  std::uint64_t taken_from_ahead() const;
   bool ready = true;                                     // worth an attempt
   bool asked = false;                                    // the peer, to dial
   std::chrono::steady_clock::time_point active_since{};  // where the peer is to dial

@@ -333,11 +333,11 @@ int Port::poll(GCCL_Transfer** done, int max) {
         ++i;
         continue;
       }
-      const std::uint64_t before = link->moved_bytes();
+      const std::uint64_t before = link->moved_bytes(), taken_before = many ? link->taken_from_ahead() : 0;
       if (!advance(link)) break;
       const std::uint64_t moved = link->moved_bytes() - before;
       moved_bytes_ += moved;
-      if (many && moved == 0 && !link->timed()) link->ready = false;
+      if (many && moved == 0 && link->taken_from_ahead() == taken_before && !link->timed()) link->ready = false;
       if (link->idle()) {
         link->active = false;
         active_[i] = active_.back();
