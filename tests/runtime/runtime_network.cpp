@@ -76,6 +76,41 @@ TEST_CASE("a machine that vanishes with data in flight, or without, is missed af
   }
 }
 
+TEST_CASE("a cable that is out for longer than that limit holds up ranks whose connections are mended, and no more") {
+  for (const std::size_t count : {std::size_t(2), std::size_t(1) << 20}) {
+    CAPTURE(count);
+    const std::string text = in_own_network([&] {
+      Job job = over_tcp(2);
+      job.environment["GCCL_TCP_PEER_TIMEOUT_MS"] = "2000";
+      job.environment["GCCL_LINK_LOST_MS"] = "30000";
+      Running running(job, [&](int) {
+        GCCL_Comm world = begin();
+        std::vector<float> in(count, 1), out(count);
+        GCCL_Metrics metrics = {};
+        metrics.struct_bytes = sizeof metrics;
+        const auto begun = Clock::now();
+        for (int i = 0; out[0] == 0 && !any_reported(); ++i) {
+          if (i == 20) say("here");
+          in[0] = Clock::now() - begun > std::chrono::seconds(9);
+          RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, GCCL_FLOAT32, GCCL_SUM, world));
+          RANK_CHECK(out[count - 1] == 2);
+        }
+        RANK_SUCCESS(GCCL_Get_performance_metrics(world, &metrics));
+        RANK_CHECK(metrics.reconnects > 0);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+      if (!running.await(0, "here") || !running.await(1, "here")) return std::string("not begun");
+      if (!set_loopback(false)) return std::string("cannot set loopback down");
+      ::sleep(5);
+      if (!set_loopback(true)) return std::string("cannot set loopback up");
+      const auto ends = running.wait();
+      return ends[0].good() && ends[1].good() ? std::string("good") : texts(ends);
+    });
+    if (skipped(text)) return;
+    CHECK(text == "good");
+  }
+}
+
 TEST_CASE("a rank that is stopped for longer than that, or computes, with messages waiting for it, is not lost") {
   Job job = over_tcp(2);
   job.environment["GCCL_TCP_PEER_TIMEOUT_MS"] = "2000";

@@ -208,6 +208,14 @@ bool Link::vanished(const Settings& settings) const {
 }
 
 std::uint64_t Link::moved_bytes() const {
+void Link::break_off_vanished(const Settings& settings, const std::string& why, Completions* done) {
+  for (auto& s : streams_) {
+    if (!s || !s->fd || !tcp::vanished(s->fd.get(), settings)) continue;
+    if (checks_) incoming_.go_back(s.get());
+    outgoing_.break_off(s.get(), why, done);
+  }
+}
+
   std::uint64_t sum = 0;
   for (const auto& s : streams_) sum += s ? s->moved_bytes : 0;
   return sum;

@@ -61,6 +61,8 @@ class Link {
   // Whether the machine behind one of the connections has stopped answering.
   bool vanished(const Settings& settings) const;
   // Streams whose connections broke and are to be made anew.
+  // Ends these, where links are mended.
+  void break_off_vanished(const Settings& settings, const std::string& why, Completions* done);
   const Streams& streams() const { return streams_; }
   bool broken() const;
   // Or one that has a connection again, and has not gone on.
