@@ -298,6 +298,26 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
   }
 }
 
+TEST_CASE("a lost peer is said to be where its connection led, not where it could not be reached") {
+  const SocketAddress nearby = SocketAddress::numeric("127.0.0.9", 0);
+  const Fd bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(bound.get(), nearby.data(), nearby.bytes()) == 0);
+  std::deque<tcp_test::Rank> ranks(2);
+  Addresses addresses = open_ports(&ranks);
+  lead(&addresses, 1, SocketAddress::local_end(bound.get()), Detour::before);
+  for (tcp_test::Rank& r : ranks) r.connect(2, 1, addresses.data());
+  char x = 1, y = 0;
+  auto *s = ranks[0].send(1, &x, 1), *r = ranks[1].receive(0, &y, 1);
+  while (s->result != GCCL_SUCCESS || r->result != GCCL_SUCCESS) {
+    REQUIRE(ranks[0].poll());
+    REQUIRE(ranks[1].poll());
+  }
+  ranks[0].receive(1, &y, 1);
+  ranks[1].close();
+  while (ranks[0].poll()) usleep(100);
+  CHECK_MESSAGE(std::string(ranks[0].fault.text).find(" at 127.0.0.1 ") != std::string::npos, ranks[0].fault.text);
+}
+
 TEST_CASE("the first peers are few, on other nodes, and agreed upon") {
   for (const std::uint32_t size : {1u, 2u, 5u, 16u, 17u, 40u, 100u, 1000u})
     for (const std::uint32_t per_node : {1u, 3u, 8u}) {

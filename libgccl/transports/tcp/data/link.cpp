@@ -36,6 +36,7 @@ bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Complet
     if (!s->connect(std::move(fd), c.number, c.fresh)) return false;
   } else {
     s->fd = std::move(fd);
+    s->remote = SocketAddress::remote_end(s->fd.get()).with_port(0);
   }
   const bool always = settings.zero_copy == Settings::ZeroCopyUse::always;
   // Over loopback the kernel copies all the same, later and with more work.
@@ -207,7 +208,6 @@ bool Link::vanished(const Settings& settings) const {
   return std::ranges::any_of(streams_, [&](const auto& s) { return s && tcp::vanished(s->fd.get(), settings); });
 }
 
-std::uint64_t Link::moved_bytes() const {
 void Link::break_off_vanished(const Settings& settings, const std::string& why, Completions* done) {
   for (auto& s : streams_) {
     if (!s || !s->fd || !tcp::vanished(s->fd.get(), settings)) continue;
@@ -216,8 +216,15 @@ void Link::break_off_vanished(const Settings& settings, const std::string& why, 
   }
 }
 
+std::uint64_t Link::moved_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& s : streams_) sum += s ? s->moved_bytes : 0;
+  return sum;
+}
+
+std::uint64_t Link::taken_from_ahead() const {
+  std::uint64_t sum = 0;
+  for (const auto& s : streams_) sum += s ? s->ahead.dropped() : 0;
   return sum;
 }
 
@@ -230,12 +237,6 @@ fault::Arrivals Link::take_arrivals() {
 
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
-std::uint64_t Link::taken_from_ahead() const {
-  std::uint64_t sum = 0;
-  for (const auto& s : streams_) sum += s ? s->ahead.dropped() : 0;
-  return sum;
-}
-
   return fmt::format("{} {} bytes", incoming_.empty() ? "sending" : "receiving", t ? t->bytes : 0);
 }
 
@@ -249,6 +250,8 @@ SocketAddress Link::remote() const {
     if (s && s->fd) return s->remote;
   return {};
 }
+
+SocketAddress Link::last_remote() const { return connected() ? streams_[0]->remote : SocketAddress(); }
 
 void Link::take_leave(Completions* done) {
   for (auto& s : streams_)

@@ -47,7 +47,8 @@ class Link {
   void take_leave(Completions* done);
   // The peer's port ends, and hears nothing more.
   void peer_leaves();
-  SocketAddress remote() const;  // where the peer is; none: no stream has a connection
+  SocketAddress remote() const;       // where the peer is; none: no stream has a connection
+  SocketAddress last_remote() const;  // or was, on the last one of its first stream
   // Moves what can be moved without waiting. False: *problem says what happened to the connection.
   bool advance(Completions* done, Staging* staging, std::string* problem);
   bool advance_sends(Completions* done, std::string* problem);
@@ -60,9 +61,9 @@ class Link {
   bool register_with(int epoll);
   // Whether the machine behind one of the connections has stopped answering.
   bool vanished(const Settings& settings) const;
-  // Streams whose connections broke and are to be made anew.
   // Ends these, where links are mended.
   void break_off_vanished(const Settings& settings, const std::string& why, Completions* done);
+  // Streams whose connections broke and are to be made anew.
   const Streams& streams() const { return streams_; }
   bool broken() const;
   // Or one that has a connection again, and has not gone on.
@@ -74,11 +75,11 @@ class Link {
 
   // Bytes moved so far, both ways.
   std::uint64_t moved_bytes() const;
+  // And out of what had been read ahead, of which no socket says that there is more.
+  std::uint64_t taken_from_ahead() const;
 
   // The port's.
   bool active = false;                                   // in its list
-  // And out of what had been read ahead, of which no socket says that there is more.
-  std::uint64_t taken_from_ahead() const;
   bool ready = true;                                     // worth an attempt
   bool asked = false;                                    // the peer, to dial
   std::chrono::steady_clock::time_point active_since{};  // where the peer is to dial

@@ -405,11 +405,11 @@ void Port::suspect(const GCCL_Fault& fault) {
 }
 
 void Port::fail(const Link& link, const std::string& problem) {
-  const auto& addresses = peers_[link.peer()].addresses;
+  const SocketAddress at = link.last_remote().valid() ? link.last_remote() : peers_[link.peer()].addresses[0];
   GCCL_Fault f{.result = GCCL_ERR_PEER_LOST, .peer = link.peer(), .text = {}};
   std::snprintf(f.text, sizeof f.text,
                 "%.70s while %s, at %s (world rank %u); it ended or left the communicator, or the network failed",
-                problem.c_str(), link.doing().c_str(), addresses[0].host().c_str(), self_.world_rank[link.peer()]);
+                problem.c_str(), link.doing().c_str(), at.host().c_str(), self_.world_rank[link.peer()]);
   suspect(f);
 }
 
