@@ -17,7 +17,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kAskAgainMs = 100;
-constexpr std::int64_t kReachMs = 3000;  // to be connected, and for the handshake
+constexpr std::int64_t kReachMs = 3000;  // to be connected, over one address or another, and for the handshake
 
 // False once the deadline has passed.
 bool ready(int fd, short events, Deadline deadline) {
@@ -46,14 +46,18 @@ Status Applicant::ask(Admitted* out) {
       if (s.code() == GCCL_ERR_INVALID_ARGUMENT) return s;
       last_ = s.text();
     }
+    const std::int64_t reach_ms = kReachMs / std::max<std::int64_t>(1, std::int64_t(addresses.size()));
+    Status denied;  // maybe by another program: not all addresses mean the member's machine here
     for (const SocketAddress& at : addresses) {
       bool again = false;
-      const Status s = ask_once(at, token, out, &again);
+      Status s = ask_once(at, reach_ms, token, out, &again);
       if (s.ok()) return s;
       fd_.reset();
-      if (!again) return s;
       last_ = s.text();
+      if (!again && s.code() != GCCL_ERR_AUTHENTICATION) return s;
+      if (!again) denied = std::move(s);
     }
+    if (!denied.ok()) return denied;
     if (limit().passed())
       return Status::error(fmt::format("no member admitted this process within {} (GCCL_JOIN_TIMEOUT_MS) at {}: the "
                                        "members call GCCL_Comm_grow there; last: {}",
@@ -63,12 +67,14 @@ Status Applicant::ask(Admitted* out) {
   }
 }
 
-Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again) {
+Status Applicant::shake_hands(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token,
+                              bool* again) {
   *again = true;
-  const Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs));
+  const Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs)),
+                 connected_by = limit().earlier(Deadline::in_ms(reach_ms));
   const Status silent = Status::error(fmt::format("{} does not answer", at.text()), GCCL_ERR_TIMEOUT);
   if (Status s = dial(at, &fd_); !s.ok()) return s;
-  if (!ready(fd_.get(), POLLOUT, deadline)) return silent;
+  if (!ready(fd_.get(), POLLOUT, connected_by)) return silent;
   if (Status s = dialled(fd_.get(), at); !s.ok()) return s;
   Handshake handshake = Handshake::dial(place_.secret(), JoinHello{version_, token}.encoded());
   for (;;) {
@@ -86,10 +92,11 @@ Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& t
   }
 }
 
-Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again) {
+Status Applicant::ask_once(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, Admitted* out,
+                           bool* again) {
   reader_ = {};
   verdict_ = Verdict::none;
-  if (Status s = shake_hands(at, token, again); !s.ok()) return s;
+  if (Status s = shake_hands(at, reach_ms, token, again); !s.ok()) return s;
   if (!write_join_frame(fd_.get(), {JoinFrame::Kind::introduction, introduction_}, kReachMs))
     return Status::error(fmt::format("{} has gone", at.text()), GCCL_ERR_PEER_LOST);
   JoinFrame frame;

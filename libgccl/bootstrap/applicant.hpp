@@ -34,8 +34,9 @@ class Applicant : public Exchange {
   void drop(const Status& why);
 
  private:
-  Status ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again);
-  Status shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again);
+  Status ask_once(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, Admitted* out,
+                  bool* again);
+  Status shake_hands(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, bool* again);
   // Until the next frame is there, at most until the deadline.
   Status await(JoinFrame* out, Deadline deadline);
   Deadline limit() const { return timeout_ms_ < 0 ? Deadline::in_ms(INT64_MAX) : until_; }

@@ -16,7 +16,7 @@
 namespace gccl {
 namespace {
 
-constexpr std::string_view kPlace = "gccl-join-place/1";
+constexpr std::string_view kPlace = "gccl-join-place/2";
 // One that asks whether somebody listens may hold the port for a moment.
 constexpr std::int64_t kListenMs = 2000;
 
@@ -43,13 +43,18 @@ bool JoinPlace::is_here() const {
 Status JoinPlace::listen(Fd* listener, Token* token) const {
   *token = {};
   if (!url_.at) {
-    SocketAddress where;
-    if (Status s = listening_address(address_, !secret_.empty(), &where); !s.ok()) return s;
+    ListeningPlace where;
+    if (Status s = listening_place(address_, !secret_.empty(), &where); !s.ok()) return s;
     if (Status s = listen_on(where, listener); !s.ok()) return s;
     [[maybe_unused]] const ssize_t got = getrandom(token->data(), token->size(), 0);
     assert(got == ssize_t(token->size()));
-    return write_store_file(
-        file(), BytesOut().raw(kPlace).raw(SocketAddress::local_end(listener->get()).wire()).raw(*token).take());
+    BytesOut out;
+    out.raw(kPlace).raw(*token);
+    std::vector<SocketAddress> addresses = where.published(listener->get());
+    // One on this machine finds it at the others, too.
+    if (addresses.size() > 1) std::erase_if(addresses, [](const SocketAddress& a) { return a.is_loopback(); });
+    for (const SocketAddress& a : addresses) out.raw(a.wire());
+    return write_store_file(file(), out.take());
   }
   std::vector<SocketAddress> addresses;
   if (Status s = store_addresses({.at = *url_.at, .secret = secret_}, &addresses); !s.ok()) return s;
@@ -79,12 +84,15 @@ Status JoinPlace::find(std::vector<SocketAddress>* at, Token* token) const {
   bool found = false;
   if (Status s = read_store_file(file(), 4096, &bytes, &found); !s.ok() || !found) return s;
   SocketAddress::Wire wire{};
-  if (bytes.size() != kPlace.size() + wire.size() + token->size() || !starts_with(bytes, kPlace))
+  const std::size_t head = kPlace.size() + token->size();
+  if (bytes.size() <= head || (bytes.size() - head) % wire.size() != 0 || !starts_with(bytes, kPlace))
     return Status::error(fmt::format("{} makes no sense: is it of the same release?", file()), GCCL_ERR_SYSTEM);
   BytesIn in(std::span<const std::byte>(bytes).subspan(kPlace.size()));
-  std::ranges::copy(in.raw(wire.size()), wire.begin());
   std::ranges::copy(in.raw(token->size()), token->begin());
-  if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) at->push_back(a);
+  while (!in.rest().empty()) {
+    std::ranges::copy(in.raw(wire.size()), wire.begin());
+    if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) at->push_back(a);
+  }
   return {};
 }
 

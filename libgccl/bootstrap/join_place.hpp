@@ -10,8 +10,9 @@
 
 namespace gccl {
 
-// The address of the job's TCP store; or any address, which a file beside those of its file store names, PREFIX.join.
-// The file holds a token, too: a process that has read it may join, where the job has no secret.
+// The address of the job's TCP store; or where the member's ports would listen, whose addresses a file beside those of
+// its file store names, PREFIX.join. The file holds a token, too: a process that has read it may join, where the job
+// has no secret.
 class JoinPlace {
  public:
   using Token = std::array<std::byte, 16>;  // zero at a TCP store

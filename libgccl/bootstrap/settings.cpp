@@ -93,8 +93,8 @@ Status read_settings(const GCCL_Config& config, const Environment& given, Settin
   const Text address = text_of(config.address, "address", environment, "GCCL_ADDRESS");
   out->address = address.value;
   if (!out->address.empty()) {
-    SocketAddress ignored;
-    if (Status s = listening_address(out->address, !out->secret.empty(), &ignored); !s.ok())
+    ListeningPlace ignored;
+    if (Status s = listening_place(out->address, !out->secret.empty(), &ignored); !s.ok())
       return invalid(fmt::format("{}: {}", address.name, s.text()));
   }
 

@@ -11,21 +11,35 @@
 #include <cstring>
 
 namespace gccl {
+namespace {
+
+Status bound(const SocketAddress& where, Fd* out) {
+  Fd fd = not_for_children([&] { return ::socket(where.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+  if (!fd) return system_error("a datagram socket", errno);
+  const int yes = 1, no = 0;  // where the system has it: as far as it goes
+  (void)::setsockopt(fd.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
+  if (where.family() == AF_INET6) {
+    (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
+    if (where.is_any()) (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  }
+  if (::bind(fd.get(), where.data(), where.bytes()) != 0)
+    return system_error(fmt::format("bind to {}", where.text()), errno);
+  *out = std::move(fd);
+  return {};
+}
+
+}  // namespace
 
 Status Datagrams::open(const std::string& address, bool have_secret, std::unique_ptr<Datagrams>* out) {
   auto d = std::make_unique<Datagrams>();
-  SocketAddress where;
-  if (Status s = listening_address(address, have_secret, &where); !s.ok()) return s;
-  d->fd_ = not_for_children([&] { return ::socket(where.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  if (!d->fd_) return system_error("a datagram socket", errno);
-  const int yes = 1;  // where the system has it: as far as it goes
-  if (where.family() == AF_INET6)
-    (void)::setsockopt(d->fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
-  else
-    (void)::setsockopt(d->fd_.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
-  if (::bind(d->fd_.get(), where.data(), where.bytes()) != 0)
-    return system_error(fmt::format("bind to {}", where.text()), errno);
-  d->address_ = SocketAddress::local_end(d->fd_.get());
+  ListeningPlace place;
+  if (Status s = listening_place(address, have_secret, &place); !s.ok()) return s;
+  Status s;
+  for (const SocketAddress& where : place.binds)
+    if ((s = bound(where, &d->fd_)).ok()) break;
+  if (!s.ok()) return s;
+  d->family_ = SocketAddress::local_end(d->fd_.get()).family();
+  d->addresses_ = place.published(d->fd_.get());
   *out = std::move(d);
   return {};
 }
@@ -36,9 +50,10 @@ void Datagrams::send(const SocketAddress& to, std::span<const std::byte> bytes) 
   if (!to.valid() || !hmac_sha256(key_, bytes, &mac)) return;
   std::vector<std::byte> all(bytes.begin(), bytes.end());
   all.insert(all.end(), mac.begin(), mac.end());
+  const SocketAddress there = family_ == AF_INET6 ? to.as_ipv6() : to;
   // What does not leave is sent again, as what is lost is. The first error may be that of an earlier one.
   for (int i = 0; i < 2; ++i)
-    if (::sendto(fd_.get(), all.data(), all.size(), MSG_NOSIGNAL, to.data(), to.bytes()) >= 0) return;
+    if (::sendto(fd_.get(), all.data(), all.size(), MSG_NOSIGNAL, there.data(), there.bytes()) >= 0) return;
 }
 
 SocketAddress Datagrams::refused() {
@@ -62,10 +77,13 @@ SocketAddress Datagrams::refused() {
   }
 }
 
-bool Datagrams::receive(std::vector<std::byte>* bytes) {
+bool Datagrams::receive(std::vector<std::byte>* bytes, SocketAddress* from) {
   for (int forged = 0; forged < 64;) {
     bytes->resize(kBytesMax + sizeof(Digest));
-    const ssize_t size = ::recv(fd_.get(), bytes->data(), bytes->size(), 0);
+    sockaddr_storage source{};
+    socklen_t source_bytes = sizeof source;
+    const ssize_t size =
+        ::recvfrom(fd_.get(), bytes->data(), bytes->size(), 0, reinterpret_cast<sockaddr*>(&source), &source_bytes);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     ++forged;
@@ -78,6 +96,7 @@ bool Datagrams::receive(std::vector<std::byte>* bytes) {
     for (std::size_t i = 0; i < sizeof mac; ++i) different |= unsigned(mac[i] ^ (*bytes)[content + i]);
     if (different != 0) continue;
     bytes->resize(content);
+    *from = {reinterpret_cast<const sockaddr*>(&source), source_bytes};
     return true;
   }
   return false;

@@ -17,23 +17,27 @@ class Datagrams {
  public:
   static constexpr std::size_t kBytesMax = 60000;
 
-  // Where the job's transports would listen, too (net/socket.hpp).
+  // Where the job's transports would listen, too (ListeningPlace).
   static Status open(const std::string& address, bool have_secret, std::unique_ptr<Datagrams>* out);
   void use_key(const Digest& key) { key_ = key; }
 
-  const SocketAddress& address() const { return address_; }
+  // Which of them is of use depends on where the other is.
+  const std::vector<SocketAddress>& addresses() const { return addresses_; }
   int fd() const { return fd_.get(); }
   // As far as the system takes it now. Requires bytes.size() <= kBytesMax.
   void send(const SocketAddress& to, std::span<const std::byte> bytes) const;
-  // The next one that is a rank's. False: none for now, or not soon.
-  bool receive(std::vector<std::byte>* bytes);
+  // The next one that is a rank's, and where it came from, which nobody authenticates. False: none for now, or not
+  // soon.
+  bool receive(std::vector<std::byte>* bytes, SocketAddress* from);
   // Where one went to a port of this machine or another that nobody has open; one at a time, invalid: no more. Nobody
-  // authenticates this: only of this machine does it say something. Call it when fd() is readable or in error.
+  // authenticates this, and the address may be another machine's too: only in this network does it say something. Call
+  // it when fd() is readable or in error.
   SocketAddress refused();
 
  private:
   Fd fd_;
-  SocketAddress address_;
+  int family_ = 0;
+  std::vector<SocketAddress> addresses_;
   Digest key_{};
 };
 

@@ -192,6 +192,14 @@ bool SocketAddress::is_link_local() const {
   return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6(storage_).sin6_addr);
 }
 
+SocketAddress SocketAddress::as_ipv6() const {
+  if (family() != AF_INET) return *this;
+  SocketAddress a = any(port(), AF_INET6);
+  v6(a.storage_).sin6_addr.s6_addr[10] = v6(a.storage_).sin6_addr.s6_addr[11] = 0xff;
+  std::memcpy(&v6(a.storage_).sin6_addr.s6_addr[12], &v4(storage_).sin_addr, 4);
+  return a;
+}
+
 std::string SocketAddress::host() const {
   char text[NI_MAXHOST];
   if (!valid() || getnameinfo(data(), bytes(), text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "?";
@@ -239,26 +247,57 @@ std::vector<SocketAddress> interface_addresses(const std::string& name) {
   return found;
 }
 
-Status listening_address(const std::string& wanted, bool have_secret, SocketAddress* out) {
-  if (wanted.empty()) {
-    const auto own = have_secret ? interface_addresses() : std::vector<SocketAddress>();
-    *out = own.empty() ? SocketAddress::loopback(0) : own[0];
+std::vector<SocketAddress> ListeningPlace::published(int fd) const {
+  const SocketAddress bound = SocketAddress::local_end(fd);
+  if (addresses.empty()) return {bound};
+  std::vector<SocketAddress> list;
+  for (const SocketAddress& a : addresses) list.push_back(a.with_port(bound.port()));
+  return list;
+}
+
+Status listening_place(const std::string& wanted, bool have_secret, ListeningPlace* out) {
+  *out = {};
+  SocketAddress at = SocketAddress::numeric(wanted, 0);
+  if (wanted.empty() && !have_secret) {
+    out->binds = {SocketAddress::loopback(0), SocketAddress::loopback(0, AF_INET6)};
     return {};
   }
-  *out = SocketAddress::numeric(wanted, 0);
-  if (!out->valid()) {
+  if (!wanted.empty() && !at.valid()) {
     const auto of_interface = interface_addresses(wanted);
     if (of_interface.empty())
       return invalid(fmt::format(
           "\"{}\": expected an IP address, or the name of a network interface that is up and has one", wanted));
-    *out = of_interface[0];
+    at = of_interface[0];
   }
-  if (!have_secret && !out->is_loopback())
+  if (!have_secret && !at.is_loopback())
     return invalid(
         fmt::format("\"{}\" is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE, "
                     "or use 127.0.0.1",
                     wanted));
+  if (at.family() == AF_INET6 && at.is_link_local())
+    return invalid(
+        fmt::format("\"{}\" is a link-local IPv6 address ({}), whose scope is this machine's: expected an address that "
+                    "means the same to the other ranks",
+                    wanted, at.host()));
+  if (at.valid() && !at.is_any()) {
+    out->binds = {at};
+    return {};
+  }
+  const bool both = at.family() != AF_INET;
+  if (both) out->binds.push_back(SocketAddress::any(0, AF_INET6));
+  out->binds.push_back(SocketAddress::any(0));
+  for (const SocketAddress& a : interface_addresses())
+    if (!a.is_link_local() && (both || a.family() == AF_INET)) out->addresses.push_back(a);
+  out->addresses.resize(std::min(out->addresses.size(), ListeningPlace::kAddressesMax - 1));
+  out->addresses.push_back(SocketAddress::loopback(0));
   return {};
+}
+
+Status listen_on(const ListeningPlace& place, Fd* out) {
+  Status s;
+  for (const SocketAddress& a : place.binds)
+    if ((s = listen_on(a, out)).ok()) break;
+  return s;
 }
 
 Status listen_on(const SocketAddress& address, Fd* out) {

@@ -93,6 +93,8 @@ class SocketAddress {
   bool is_loopback() const;  // 127.0.0.0/8, ::1, and the former written as IPv6
   bool is_any() const;       // 0.0.0.0, ::
   bool is_link_local() const;
+  // For sockets that take both: an IPv4 address written as IPv6 ("::ffff:10.0.0.1"), an IPv6 one as it is.
+  SocketAddress as_ipv6() const;
   // "10.0.0.1", "fe80::1%eth0"; with the port "10.0.0.1:29500", "[fe80::1%eth0]:29500". "?" when invalid.
   std::string host() const;
   std::string text() const;
@@ -112,14 +114,27 @@ Status resolve(const std::string& host, std::uint16_t port, std::vector<SocketAd
 // loopback not among them. With a name, those of the interface of that name alone, loopback included.
 std::vector<SocketAddress> interface_addresses(const std::string& name = {});
 
-// Where to listen for peers, with port 0. `wanted` is a numeric address, an interface name, or empty: then the first of
-// interface_addresses(), or 127.0.0.1. Without a secret this is 127.0.0.1 when nothing is wanted, and wanting more than
-// loopback is GCCL_ERR_INVALID_ARGUMENT, as is a text that is neither an address nor an interface with one.
-Status listening_address(const std::string& wanted, bool have_secret, SocketAddress* out);
+// Where a rank listens for peers, over TCP and UDP alike, and where they find it; all with port 0.
+struct ListeningPlace {
+  static constexpr std::size_t kAddressesMax = 9;
+
+  std::vector<SocketAddress> binds;      // to be tried in this order
+  std::vector<SocketAddress> addresses;  // at most kAddressesMax, loopback last; empty: what was bound
+
+  // For peers, of a socket that is bound there.
+  std::vector<SocketAddress> published(int fd) const;
+};
+
+// `wanted` is a numeric address, an interface name, or empty: then 127.0.0.1, or everywhere where there is a secret.
+// "0.0.0.0" means everywhere over IPv4, "::" over both. GCCL_ERR_INVALID_ARGUMENT: what is neither an address nor an
+// interface with one; without a secret, more than loopback; a link-local IPv6 address, whose scope is not the peers'.
+Status listening_place(const std::string& wanted, bool have_secret, ListeningPlace* out);
 
 // Listens on the address (port 0: any free one; local_end() says which) with SO_REUSEADDR. `any(port, AF_INET6)` takes
 // IPv4 too. The queue is as long as the system allows: a whole job may dial at once.
 Status listen_on(const SocketAddress& address, Fd* out);
+
+Status listen_on(const ListeningPlace& place, Fd* out);
 
 // Takes one waiting connection from a listener, TCP_NODELAY set. Success without one: *out is empty. A connection that
 // died in the queue is passed over.

@@ -223,23 +223,58 @@ TEST_CASE("a port can be listened on again at once, and is not shared") {
 }
 
 TEST_CASE("where to listen follows the wish, and stays on loopback without a secret") {
-  SocketAddress at;
-  CHECK(listening_address("", false, &at).ok());
-  CHECK(at.text() == "127.0.0.1:0");
-  CHECK(listening_address("lo", false, &at).ok());
-  CHECK(at.is_loopback());
-  CHECK(listening_address("::1", false, &at).ok());
-  CHECK(listening_address("10.9.8.7", true, &at).ok());
-  CHECK(at.text() == "10.9.8.7:0");
-  CHECK(listening_address("", true, &at).ok());
-  const auto own = interface_addresses();
-  CHECK(at == (own.empty() ? SocketAddress::loopback(0) : own[0]));
-  for (const char* wide : {"0.0.0.0", "::", "10.9.8.7"}) {
-    const Status s = listening_address(wide, false, &at);
+  ListeningPlace place;
+  const auto bound = [&](const char* wanted, bool have_secret) {
+    place = {};
+    REQUIRE(listening_place(wanted, have_secret, &place).ok());
+    return place.binds[0].text();
+  };
+  CHECK(bound("", false) == "127.0.0.1:0");
+  CHECK(place.addresses.empty());
+  CHECK(bound("::1", false) == "[::1]:0");
+  CHECK(bound("lo", false).starts_with("127."));
+  CHECK(bound("10.9.8.7", true) == "10.9.8.7:0");
+  CHECK(place.addresses.empty());
+  for (const char* wide : {"0.0.0.0", "::", "10.9.8.7", "fe80::1%lo"}) {
+    const Status s = listening_place(wide, false, &place);
     CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
     CHECK(s.text().find("GCCL_SECRET") != std::string::npos);
   }
-  CHECK(listening_address("no-such-interface", true, &at).text().find("expected an IP address") != std::string::npos);
+  CHECK(listening_place("no-such-interface", true, &place).text().find("expected an IP address") != std::string::npos);
+}
+
+TEST_CASE(
+    "who listens everywhere names the addresses of its interfaces, and none that means something else elsewhere") {
+  for (const std::string wanted : {"", "::", "0.0.0.0"}) {
+    CAPTURE(wanted);
+    ListeningPlace place;
+    REQUIRE(listening_place(wanted, true, &place).ok());
+    Fd listener;
+    REQUIRE(listen_on(place, &listener).ok());
+    CHECK(place.binds[0].is_any());
+    const std::uint16_t port = SocketAddress::local_end(listener.get()).port();
+    const auto published = place.published(listener.get());
+    REQUIRE(published.size() <= ListeningPlace::kAddressesMax);
+    CHECK(published.back() == SocketAddress::loopback(port));
+    for (const SocketAddress& a : published) {
+      CAPTURE(a.text());
+      CHECK(a.port() == port);
+      CHECK(!a.is_any());
+      CHECK(!a.is_link_local());
+      if (wanted == "0.0.0.0") CHECK(a.family() == AF_INET);
+      Fd dialling;
+      REQUIRE(dial(a, &dialling).ok());
+      REQUIRE(ready(dialling.get(), POLLOUT));
+      CHECK(dialled(dialling.get(), a).ok());
+    }
+    for (const SocketAddress& own : interface_addresses())
+      if (own.family() == AF_INET && !own.is_link_local())
+        CHECK(std::ranges::find(published, own.with_port(port)) != published.end());
+  }
+  ListeningPlace place;
+  const Status s = listening_place("fe80::1%lo", true, &place);
+  CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
+  CHECK(s.text().find("link-local") != std::string::npos);
 }
 
 TEST_CASE("resolving knows names and numbers, and says what it could not find") {

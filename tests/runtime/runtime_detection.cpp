@@ -22,9 +22,12 @@ namespace {
 
 bool quietly(const std::string& command) { return gccl::test::shell("(" + command + ") >/dev/null 2>&1") == 0; }
 
-// For ranks whose parent has the bridge "middle": makes this rank's machine, with the address 10.98.0.(rank + 1).
-bool plug_in(int rank) {
+// For ranks whose parent has the bridge "middle": makes this rank's machine, with the address 10.98.0.(rank + 1). Its
+// first interface may be one that no other machine reaches, under the same address on each, as Docker's.
+bool plug_in(int rank, bool docker = false) {
   return own_network() &&
+         (!docker || quietly("ip link add docker0 type bridge && ip addr add 172.17.0.1/16 dev docker0 && "
+                             "ip link set docker0 up")) &&
          quietly(fmt::format("ip link set lo up && ip link add cable type veth peer name v{0} netns {1} && "
                              "ip addr add 10.98.0.{2}/24 dev cable && ip link set cable up && "
                              "nsenter -t {1} -n ip link set v{0} master middle up",
@@ -35,15 +38,16 @@ double now_ms() { return std::chrono::duration<double, std::milli>(Clock::now().
 
 // On machines of their own, ranks all-reduce until that fails; `hurt` is done to the last of them once all are here.
 // The others shrink and go on. What went wrong, or "good", or "no network".
-std::string without_the_last(int size, const std::function<void(const Running&)>& hurt, bool last_returns) {
+std::string without_the_last(int size, const std::function<void(const Running&)>& hurt, bool last_returns,
+                             bool docker = false) {
   const auto piece = [&]() -> std::string {
     if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
     Job job = {.size = size, .backends = "tcp", .limit_s = 60};
     for (int r = 0; r < size; ++r) job.nodes.push_back(r);
     job.environment["GCCL_DETECTION_MS"] = "500";
     Running running(job, [&](int rank) {
-      if (!plug_in(rank)) return report("no network");
-      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", rank + 1).c_str(), 1);
+      if (!plug_in(rank, docker)) return report("no network");
+      if (!docker) ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", rank + 1).c_str(), 1);
       GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
       double x = 1, sum = 0;
       GCCL_Result result = GCCL_SUCCESS;
@@ -92,7 +96,7 @@ std::string without_the_last(int size, const std::function<void(const Running&)>
 
 // On four machines: two ranks, a process that joins them and then stands still, and one that takes its place. What went
 // wrong, or "good", or "no network".
-std::string replaced_on_machines() {
+std::string replaced_on_machines(bool docker) {
   const auto piece = [&]() -> std::string {
     if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
     const gccl::test::Folder folder;
@@ -100,8 +104,8 @@ std::string replaced_on_machines() {
     job.environment["GCCL_DETECTION_MS"] = "500";
     const std::string go = folder.path / "go";
     Running running(job, [&](int process) {
-      if (!plug_in(process)) return report("no network");
-      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
+      if (!plug_in(process, docker)) return report("no network");
+      if (!docker) ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
       GCCL_Comm comm = GCCL_COMM_NULL, whole = GCCL_COMM_NULL;
       while (process == 3 && ::access(go.c_str(), F_OK) != 0) ::usleep(10000);
       if (process < 2) {
@@ -177,6 +181,13 @@ TEST_CASE("a rank whose cable is cut is missed after the time that was set, and 
   CHECK(text == "good");
 }
 
+TEST_CASE("a rank is missed after that time though its first interface leads to no other machine") {
+  const std::string text = without_the_last(
+      3, [](const Running&) { quietly("ip link set v2 down"); }, true, true);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
+
 TEST_CASE("a machine that stands still is missed after the time that was set") {
   const std::string text = without_the_last(
       3, [](const Running& r) { r.kill(2, SIGSTOP); }, false);
@@ -185,7 +196,10 @@ TEST_CASE("a machine that stands still is missed after the time that was set") {
 }
 
 TEST_CASE("a process of another machine joins, is missed when it stands still, and is replaced from a fourth machine") {
-  const std::string text = replaced_on_machines();
-  if (skipped_without_cables(text)) return;
-  CHECK(text == "good");
+  for (const bool docker : {false, true}) {
+    CAPTURE(docker);
+    const std::string text = replaced_on_machines(docker);
+    if (skipped_without_cables(text)) return;
+    CHECK(text == "good");
+  }
 }

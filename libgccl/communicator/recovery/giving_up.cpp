@@ -60,7 +60,7 @@ void Recovery::report(Group& g) {
   g.report_pause_ns = std::min(2 * g.report_pause_ns, kReportAgainNsMax);
 }
 
-void Recovery::say_broken(const Group& g, Rank to) const {
+void Recovery::say_broken(const Group& g, Rank to) {
   const std::string text = g.broken.text().substr(0, kTextMax);
   BytesOut out;
   out.u32(std::uint32_t(g.broken.code())).raw(text);

@@ -53,7 +53,8 @@ Contact Recovery::contact() const {
   c.process = OtherProcess::me();
   c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/self/ns/net")));
   c.detection_ms = detection_ms_;
-  if (datagrams_) c.address = datagrams_->address().wire();
+  if (datagrams_)
+    std::ranges::transform(datagrams_->addresses(), c.addresses, [](const SocketAddress& a) { return a.wire(); });
   put_shortened(c.none, usable_.text());
   return c;
 }
@@ -79,6 +80,7 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   Digest key{};
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
   job_ = job;
+  paths_ = Paths(rank_, contacts_);
   start_detector();
 }
 
@@ -203,26 +205,26 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
 // A flood on the port does not keep the lock.
 void Recovery::read_some() {
   std::vector<std::byte> bytes;
+  SocketAddress from;
   for (int i = 0; i < 256; ++i) {
-    if (datagrams_->receive(&bytes)) {
-      dispatch(bytes);
+    if (datagrams_->receive(&bytes, &from)) {
+      dispatch(bytes, from);
       continue;
     }
     // A rank that has left has said all: what came before its port was closed has been read.
     for (SocketAddress left = datagrams_->refused(); left.valid(); left = datagrams_->refused())
       for (Rank r = 0; r < contacts_.size(); ++r)
-        if (r != rank_ && seen(r) && contacts_[r].address == left.wire()) note_gone(r);
+        if (r != rank_ && seen(r) && paths_.owns(r, left)) note_gone(r);
     return;
   }
 }
 
 // ---- Datagrams ----
 
-void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) const {
+void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) {
   BytesOut out;
-  out.u64(id).u32(from).u8(std::uint8_t(kind)).raw(bytes);
-  if (out.bytes().size() <= Datagrams::kBytesMax)
-    datagrams_->send(SocketAddress::from_wire(contacts_[to_world].address), out.bytes());
+  out.u64(id).u32(from).u32(to_world).u8(std::uint8_t(kind)).raw(bytes);
+  if (out.bytes().size() <= Datagrams::kBytesMax) paths_.send(*datagrams_, to_world, out.bytes());
 }
 
 void Recovery::flush(Group& g) {
@@ -247,19 +249,23 @@ void Recovery::ask_again(Group& g) {
   g.want_pause_ns = std::min(2 * g.want_pause_ns, kAskPauseNsMax);
 }
 
-// A rank that has made none of the calls on the communicator yet is asked again.
-void Recovery::dispatch(std::span<const std::byte> bytes) {
+// A rank that has made none of the calls on the communicator yet is asked again. One of the addresses that another rank
+// is sent to may be this rank's.
+void Recovery::dispatch(std::span<const std::byte> bytes, const SocketAddress& at) {
   BytesIn in(bytes);
   const std::uint64_t id = in.u64();
-  const Rank from = in.u32();
+  const Rank from = in.u32(), to_world = in.u32();
   const Kind kind = Kind(in.u8());
-  if (in.ok() && kind == Kind::detector && detector_ && id == job_ && from < contacts_.size()) {
+  if (!in.ok() || to_world != rank_) return;
+  if (kind == Kind::detector && detector_ && id == job_ && from < contacts_.size()) {
+    paths_.heard(from, at);
     if (const auto m = fault::DetectorMessage::decoded(in.rest())) detector_->received(now_ns(), from, *m);
     return;
   }
   const auto found = groups_.find(id);
-  if (!in.ok() || found == groups_.end() || from >= found->second.members.size()) return;
+  if (found == groups_.end() || from >= found->second.members.size()) return;
   Group& g = found->second;
+  paths_.heard(g.members.world_rank[from], at);
   if (kind == Kind::broken) return hear_broken(g, from, in);
   if (kind == Kind::broken_known) {
     g.uninformed = g.uninformed - fault::RankSet{from};

@@ -27,6 +27,7 @@
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
+#include "libgccl/communicator/recovery/paths.hpp"
 #include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/fault/detector.hpp"
 #include "libgccl/fault/membership.hpp"
@@ -157,15 +158,15 @@ class Recovery {
   void serve_once(std::unique_lock<std::mutex>& lock);
   void start_thread();
   void read_some();
-  void dispatch(std::span<const std::byte> bytes);
+  void dispatch(std::span<const std::byte> bytes, const SocketAddress& at);
   // Whether the system says here when that rank's process ends.
   bool seen(Rank world) const { return contacts_[world].process.seen_from(contacts_[rank_].process); }
   void check_processes();
   void note_gone(Rank world);
   void learn(Group& g, const std::vector<Rank>& lost);
   void flush(Group& g);
-  void send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) const;
-  void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const {
+  void send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes);
+  void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) {
     send(g.members.id, g.members.rank, g.members.world_rank[to], kind, bytes);
   }
   // Those that have not said what this exchange is about are asked from so long after now on, and less and less often:
@@ -188,7 +189,7 @@ class Recovery {
   void give_up(Group& g, const Status& why, Rank heard_from);
   bool reports(const Group& g) const;
   void report(Group& g);
-  void say_broken(const Group& g, Rank to) const;
+  void say_broken(const Group& g, Rank to);
   void hear_broken(Group& g, Rank from, BytesIn& in);
   // What waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
   struct Waiter {
@@ -205,6 +206,7 @@ class Recovery {
   Rank rank_ = 0;
   std::vector<Contact> contacts_;
   std::unique_ptr<Datagrams> datagrams_;
+  Paths paths_;
   Status usable_;
   Fd wake_;
 

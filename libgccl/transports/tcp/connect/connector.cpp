@@ -70,29 +70,11 @@ void Connector::finish_all() {
 
 Status Connector::listen() {
   const bool have_secret = environment_.secret[0] != 0;
-  const bool everywhere = have_secret && !environment_.address[0];
-  if (everywhere) {
-    if (!listen_on(SocketAddress::any(0, AF_INET6), &listener_).ok())
-      if (Status s = listen_on(SocketAddress::any(0), &listener_); !s.ok()) return s;
-    address_.addresses = interface_addresses();
-    std::erase_if(address_.addresses, [](const SocketAddress& a) { return a.is_link_local(); });
-    if (address_.addresses.size() > PortAddress::kAddressesMax - 1)
-      address_.addresses.resize(PortAddress::kAddressesMax - 1);
-    address_.addresses.push_back(SocketAddress::loopback(0));
-  } else {
-    SocketAddress at;
-    if (Status s = listening_address(environment_.address, have_secret, &at); !s.ok())
-      return Status::error(fmt::format("GCCL_ADDRESS={}", s.text()), s.code());
-    Status s = listen_on(at, &listener_);
-    if (!s.ok() && !environment_.address[0]) {
-      at = SocketAddress::loopback(0, AF_INET6);
-      s = listen_on(at, &listener_);
-    }
-    if (!s.ok()) return s;
-    address_.addresses = {at};
-  }
-  const std::uint16_t port = SocketAddress::local_end(listener_.get()).port();
-  for (SocketAddress& a : address_.addresses) a = a.with_port(port);
+  ListeningPlace place;
+  if (Status s = listening_place(environment_.address, have_secret, &place); !s.ok())
+    return Status::error(fmt::format("GCCL_ADDRESS={}", s.text()), s.code());
+  if (Status s = listen_on(place, &listener_); !s.ok()) return s;
+  address_.addresses = place.published(listener_.get());
   address_.loopback_only = std::all_of(address_.addresses.begin(), address_.addresses.end(),
                                        [](const SocketAddress& a) { return a.is_loopback(); });
   address_.world_rank = environment_.rank;

@@ -16,7 +16,7 @@ struct PortAddress {
   bool loopback_only = false;            // reached from there alone
   std::vector<SocketAddress> addresses;  // to be tried in this order; at most kAddressesMax travel
 
-  static constexpr std::size_t kAddressesMax = 9;
+  static constexpr std::size_t kAddressesMax = ListeningPlace::kAddressesMax;
 
   // Whether the two can exchange messages: symmetric.
   bool reaches(const PortAddress& other) const {

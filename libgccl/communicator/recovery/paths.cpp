@@ -1,0 +1,58 @@
+#include "libgccl/communicator/recovery/paths.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libgccl/base/clock.hpp"
+
+namespace gccl {
+
+Paths::Paths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.size()) {
+  for (Rank r = 0; r < contacts.size(); ++r) {
+    Path& path = paths_[r];
+    path.near = contacts[r].near(contacts[me]);
+    for (const auto& wire : contacts[r].addresses)
+      if (SocketAddress::from_wire(wire).valid()) path.addresses.push_back(wire);
+    // In one network loopback leads there at all times, and elsewhere never.
+    const auto useless = [&](const auto& w) { return SocketAddress::from_wire(w).is_loopback() != path.near; };
+    if (!std::ranges::all_of(path.addresses, useless)) std::erase_if(path.addresses, useless);
+  }
+}
+
+void Paths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte> bytes) {
+  Path& path = paths_[to];
+  if (path.first_sent_ns == 0) path.first_sent_ns = now_ns();
+  const bool all = path.heard_at == kNever || path.unanswered >= kUnansweredMax;
+  ++path.unanswered;
+  for (std::size_t i = 0; i < path.addresses.size(); ++i)
+    if (all || i == path.heard_at) datagrams.send(SocketAddress::from_wire(path.addresses[i]), bytes);
+}
+
+void Paths::heard(Rank from, const SocketAddress& at) {
+  Path& path = paths_[from];
+  path.heard = true;
+  const auto found = std::ranges::find(path.addresses, at.wire());
+  if (found == path.addresses.end()) return;
+  path.heard_at = std::size_t(found - path.addresses.begin());
+  path.unanswered = 0;
+}
+
+bool Paths::owns(Rank rank, const SocketAddress& at) const {
+  const Path& path = paths_[rank];
+  const auto found = std::ranges::find(path.addresses, at.wire());
+  return found != path.addresses.end() && (path.near || path.heard_at == std::size_t(found - path.addresses.begin()));
+}
+
+bool Paths::never_heard(Rank rank, unsigned sent, std::int64_t since_ns) const {
+  const Path& path = paths_[rank];
+  return !path.heard && path.unanswered >= sent && path.first_sent_ns != 0 && path.first_sent_ns <= since_ns;
+}
+
+std::string Paths::text(Rank rank) const {
+  std::vector<std::string> texts;
+  for (const auto& wire : paths_[rank].addresses) texts.push_back(SocketAddress::from_wire(wire).text());
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace gccl
