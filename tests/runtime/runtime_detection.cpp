@@ -12,6 +12,7 @@
 
 #include "gccl/gccl.h"
 #include "tests/support/child.hpp"
+#include "tests/support/own_namespace.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/rank_job.hpp"
 #include "tests/support/shell.hpp"
@@ -166,6 +167,47 @@ std::string replaced_on_machines(bool docker) {
   return {text.begin(), text.end()};
 }
 
+// Two ranks on machines between which TCP travels, and no UDP: each of them says once that it does not hear the other,
+// and they go on.
+std::string without_datagrams() {
+  const auto piece = [&]() -> std::string {
+    if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
+    Job job = {.size = 2, .backends = "tcp", .nodes = {0, 1}, .limit_s = 60};
+    job.environment["GCCL_DETECTION_MS"] = "500";
+    const std::vector<End> ends = run(job, [&](int rank) {
+      // Nor does either see the other's process.
+      if (!plug_in(rank) || !quietly("ip rule add pref 1 ipproto udp blackhole") || !own_namespace(CLONE_NEWPID))
+        return report("no network");
+      const int status = gccl::test::Child([&] {
+                           GCCL_Comm world = begin();
+                           double x = 1, sum = 0;
+                           for (int i = 0; i < 300; ++i) {
+                             RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+                             ::usleep(10000);
+                           }
+                           RANK_SUCCESS(GCCL_Finalize());
+                           return any_reported() ? 1 : 0;
+                         }).wait();
+      RANK_CHECK(status == 0);
+    });
+    const std::string all = texts(ends);
+    if (all.find("no network") != std::string::npos) return "no network";
+    for (const int r : {0, 1}) {
+      const std::string said = fmt::format(
+          "rank {} has heard no datagram of rank {}, to which it sends them at 10.98.0.{}:", r, 1 - r, 2 - r);
+      const std::string& text = ends[std::size_t(r)].text;
+      if (!ends[std::size_t(r)].good() || text.find(said) == std::string::npos || text.find(said) != text.rfind(said))
+        return all;
+    }
+    return "good";
+  };
+  const auto text = gccl::test::in_child([&] {
+    const std::string s = piece();
+    return std::vector<char>(s.begin(), s.end());
+  });
+  return {text.begin(), text.end()};
+}
+
 bool skipped_without_cables(const std::string& text) {
   if (text != "no network") return false;
   MESSAGE("skipped: this system lets this user make no networks and cables");
@@ -184,6 +226,12 @@ TEST_CASE("a rank whose cable is cut is missed after the time that was set, and 
 TEST_CASE("a rank is missed after that time though its first interface leads to no other machine") {
   const std::string text = without_the_last(
       3, [](const Running&) { quietly("ip link set v2 down"); }, true, true);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
+
+TEST_CASE("ranks that no datagrams reach say so once, and go on") {
+  const std::string text = without_datagrams();
   if (skipped_without_cables(text)) return;
   CHECK(text == "good");
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libgccl/base/clock.hpp"
+#include "libgccl/base/log.hpp"
 #include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/recovery/recovery.hpp"
 
@@ -14,6 +15,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kDetectionMsMax = std::int64_t(1000) * 86400 * 365;
+constexpr unsigned kUnheardWarned = 8;  // datagrams: all rounds of a probe, and of the next
 
 }  // namespace
 
@@ -60,11 +62,27 @@ void Recovery::note_gone(Rank world) {
   for (auto& [id, g] : groups_) learn(g, {});
 }
 
+// The ranks have started, so a transport reaches it. Once: most often it is a firewall, between many.
+void Recovery::warn_of_silent(Rank r) {
+  if (warned_ || seen(r) || !paths_.never_heard(r, kUnheardWarned, now_ns() - 2 * detection_ms_ * kNsPerMs)) return;
+  warned_ = true;
+  log_line(
+      kLogWarnings,
+      fmt::format("rank {} has heard no datagram of rank {}, to which it sends them at {}: failures of ranks that no "
+                  "other hears are not detected within GCCL_DETECTION_MS, and GCCL_Comm_shrink and GCCL_Comm_agree "
+                  "do not reach them; let UDP through between the machines, or name with GCCL_ADDRESS the network "
+                  "that they share",
+                  rank_, r, paths_.text(r)));
+}
+
 // Packets out, verdicts in.
 void Recovery::drive_detector() {
   if (!detector_) return;
   if (now_ns() >= detector_->deadline()) detector_->time_passed(now_ns());
-  for (const fault::Packet& p : detector_->take_packets()) send(job_, rank_, p.to, Kind::detector, p.bytes);
+  for (const fault::Packet& p : detector_->take_packets()) {
+    send(job_, rank_, p.to, Kind::detector, p.bytes);
+    warn_of_silent(p.to);
+  }
   const bool alone = detector_->isolated() && !std::exchange(isolated_, true);
   for (const Rank r : detector_->failures().gone) note_gone(r);  // as others saw
   fault::Failures found = {.failed = detector_->failures().failed, .gone = {}};

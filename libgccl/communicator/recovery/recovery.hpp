@@ -174,6 +174,7 @@ class Recovery {
   static void want_from(Group& g, std::uint64_t number, std::int64_t pause_ns);
   void ask_again(Group& g);
   void start_detector();
+  void warn_of_silent(Rank r);
   void drive_detector();
   void wake();
   // When a call that begins now has taken too long.
@@ -219,7 +220,7 @@ class Recovery {
   std::unique_ptr<fault::Detector> detector_;
   fault::Failures silent_;                               // what it has found
   std::vector<std::pair<Rank, std::int64_t>> ended_at_;  // as the system said
-  bool isolated_ = false;
+  bool isolated_ = false, warned_ = false;
   std::int64_t detection_ms_ = 0;
   std::uint64_t job_ = 0;
   std::atomic<std::uint32_t> news_{0};
