@@ -8,6 +8,7 @@
 
 #include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/net/datagrams.hpp"
+#include "libgccl/schedule/types.hpp"
 
 namespace gccl {
 
