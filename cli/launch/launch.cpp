@@ -1,6 +1,8 @@
 // `gccl launch`: starts the ranks of a job, here or over ssh, and ends them together.
 #include <fmt/format.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,10 +61,15 @@ void add_own_settings(std::vector<std::pair<std::string, std::string>>* all) {
   }
 }
 
-// Standard input may hold something: a pipe, or a file that is not empty.
+// Standard input holds something: a file that is not empty, or a pipe in which something has come.
 bool input_given() {
   struct stat s {};
-  return fstat(STDIN_FILENO, &s) == 0 && (S_ISFIFO(s.st_mode) || (S_ISREG(s.st_mode) && s.st_size > 0));
+  if (fstat(STDIN_FILENO, &s) != 0) return false;
+  pollfd p{STDIN_FILENO, POLLIN, 0};
+  int bytes = 0;
+  return S_ISREG(s.st_mode) ? s.st_size > 0
+                            : S_ISFIFO(s.st_mode) && ::poll(&p, 1, 0) > 0 && (p.revents & POLLIN) &&
+                                  ::ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 int launch_job(const launch::Options& o) {

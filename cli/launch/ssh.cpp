@@ -18,7 +18,7 @@ std::string quoted(const std::string& word) {
 // Runs "$@" in a session of its own, and at the same time, in another one, a shell that passes signals on and kills it
 // when nobody is left to send any. One line, as some login shells know no newlines within quotes.
 constexpr const char* kScript =
-    "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; "
+    "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; [ \"$line\" = . ] || exit 125; "
     "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
     "exec 3<&0; setsid \"$@\" </dev/null 3<&- & rank=$!; "
     "setsid sh -c 'while IFS= read -r name; do kill -s \"$name\" -- -$1; done; kill -s KILL -- -$1' watch $rank "

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kAskAgainMs = 100;
 constexpr std::int64_t kReachMs = 3000;  // to be connected, over one address or another, and for the handshake
+constexpr std::int64_t kOthersMs = 250;  // so long others are waited for once one has answered, and not admitted
 
 // False once the deadline has passed.
 bool ready(int fd, short events, Deadline deadline) {
@@ -46,18 +47,8 @@ Status Applicant::ask(Admitted* out) {
       if (s.code() == GCCL_ERR_INVALID_ARGUMENT) return s;
       last_ = s.text();
     }
-    const std::int64_t reach_ms = kReachMs / std::max<std::int64_t>(1, std::int64_t(addresses.size()));
-    Status denied;  // maybe by another program: not all addresses mean the member's machine here
-    for (const SocketAddress& at : addresses) {
-      bool again = false;
-      Status s = ask_once(at, reach_ms, token, out, &again);
-      if (s.ok()) return s;
-      fd_.reset();
-      last_ = s.text();
-      if (!again && s.code() != GCCL_ERR_AUTHENTICATION) return s;
-      if (!again) denied = std::move(s);
-    }
-    if (!denied.ok()) return denied;
+    bool final = false;
+    if (Status s = ask_at(addresses, token, out, &final); final) return s;
     if (limit().passed())
       return Status::error(fmt::format("no member admitted this process within {} (GCCL_JOIN_TIMEOUT_MS) at {}: the "
                                        "members call GCCL_Comm_grow there; last: {}",
@@ -67,15 +58,49 @@ Status Applicant::ask(Admitted* out) {
   }
 }
 
-Status Applicant::shake_hands(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token,
-                              bool* again) {
+// All at once: one that leads nowhere is silent for longer than members wait, and some mean another machine here.
+Status Applicant::ask_at(std::span<const SocketAddress> addresses, const JoinPlace::Token& token, Admitted* out,
+                         bool* final) {
+  *final = true;
+  std::vector<Fd> dialled(addresses.size());
+  std::size_t pending = 0;
+  bool again_somewhere = false;
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    if (const Status s = dial(addresses[i], &dialled[i]); s.ok())
+      ++pending;
+    else
+      last_ = s.text(), again_somewhere = true;
+  Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs));
+  Status denied;  // maybe by another program
+  while (pending > 0 && !deadline.passed()) {
+    std::vector<pollfd> polled;
+    for (const Fd& fd : dialled) polled.push_back({fd.get(), POLLOUT, 0});  // without a descriptor: passed over
+    if (::poll(polled.data(), polled.size(), deadline.poll_ms()) <= 0) continue;
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      if (polled[i].revents == 0) continue;
+      --pending;
+      fd_ = std::move(dialled[i]);
+      bool again = false;
+      Status s = ask_once(addresses[i], token, out, &again);
+      if (s.ok()) return s;
+      fd_.reset();
+      last_ = s.text();
+      if (!again && s.code() != GCCL_ERR_AUTHENTICATION) return s;
+      again_somewhere |= again;
+      if (!again) denied = std::move(s);
+      deadline = deadline.earlier(Deadline::in_ms(kOthersMs));
+    }
+  }
+  if (pending > 0 && denied.ok() && !again_somewhere) last_ = fmt::format("{} does not answer", addresses[0].text());
+  *final = !denied.ok() && !again_somewhere && pending == 0;
+  return denied;
+}
+
+Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again) {
   *again = true;
-  const Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs)),
-                 connected_by = limit().earlier(Deadline::in_ms(reach_ms));
+  const Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs));
   const Status silent = Status::error(fmt::format("{} does not answer", at.text()), GCCL_ERR_TIMEOUT);
-  if (Status s = dial(at, &fd_); !s.ok()) return s;
-  if (!ready(fd_.get(), POLLOUT, connected_by)) return silent;
-  if (Status s = dialled(fd_.get(), at); !s.ok()) return s;
+  if (Status s = gccl::dialled(fd_.get(), at); !s.ok()) return s;
   Handshake handshake = Handshake::dial(place_.secret(), JoinHello{version_, token}.encoded());
   for (;;) {
     const Handshake::State state = handshake.advance(fd_.get());
@@ -92,11 +117,10 @@ Status Applicant::shake_hands(const SocketAddress& at, std::int64_t reach_ms, co
   }
 }
 
-Status Applicant::ask_once(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, Admitted* out,
-                           bool* again) {
+Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again) {
   reader_ = {};
   verdict_ = Verdict::none;
-  if (Status s = shake_hands(at, reach_ms, token, again); !s.ok()) return s;
+  if (Status s = shake_hands(at, token, again); !s.ok()) return s;
   if (!write_join_frame(fd_.get(), {JoinFrame::Kind::introduction, introduction_}, kReachMs))
     return Status::error(fmt::format("{} has gone", at.text()), GCCL_ERR_PEER_LOST);
   JoinFrame frame;

@@ -2,6 +2,7 @@
 // with all members through it. One thread's.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "libgccl/bootstrap/bootstrap.hpp"
@@ -34,9 +35,11 @@ class Applicant : public Exchange {
   void drop(const Status& why);
 
  private:
-  Status ask_once(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, Admitted* out,
-                  bool* again);
-  Status shake_hands(const SocketAddress& at, std::int64_t reach_ms, const JoinPlace::Token& token, bool* again);
+  // At each address until one admits; *final: what it returns is for good.
+  Status ask_at(std::span<const SocketAddress> addresses, const JoinPlace::Token& token, Admitted* out, bool* final);
+  // Over fd_, which is being connected. *again: another time it may go better.
+  Status ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again);
+  Status shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again);
   // Until the next frame is there, at most until the deadline.
   Status await(JoinFrame* out, Deadline deadline);
   Deadline limit() const { return timeout_ms_ < 0 ? Deadline::in_ms(INT64_MAX) : until_; }

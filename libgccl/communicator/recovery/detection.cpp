@@ -62,9 +62,17 @@ void Recovery::note_gone(Rank world) {
   for (auto& [id, g] : groups_) learn(g, {});
 }
 
-// The ranks have started, so a transport reaches it. Once: most often it is a firewall, between many.
+// The ranks have started, so a transport reaches it, unless it is known to be lost. Once: most often it is a firewall,
+// between many.
 void Recovery::warn_of_silent(Rank r) {
   if (warned_ || seen(r) || !paths_.never_heard(r, kUnheardWarned, now_ns() - 2 * detection_ms_ * kNsPerMs)) return;
+  for (const auto& [id, g] : groups_) {
+    const auto at = std::ranges::find(g.members.world_rank, r);
+    if (at == g.members.world_rank.end()) continue;
+    const Rank there = Rank(at - g.members.world_rank.begin());
+    const fault::Failures& lost = g.membership->failures();
+    if (!g.membership->members().contains(there) || lost.failed.contains(there) || lost.gone.contains(there)) return;
+  }
   warned_ = true;
   log_line(
       kLogWarnings,

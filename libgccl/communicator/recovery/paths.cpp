@@ -23,7 +23,7 @@ Paths::Paths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.si
 void Paths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte> bytes) {
   Path& path = paths_[to];
   if (path.first_sent_ns == 0) path.first_sent_ns = now_ns();
-  const bool all = path.heard_at == kNever || path.unanswered >= kUnansweredMax;
+  const bool all = path.heard_at == kNever || path.unanswered >= kUnansweredMax || path.sent++ % kOneOf == 0;
   ++path.unanswered;
   for (std::size_t i = 0; i < path.addresses.size(); ++i)
     if (all || i == path.heard_at) datagrams.send(SocketAddress::from_wire(path.addresses[i]), bytes);

@@ -17,7 +17,8 @@ class Paths {
   Paths() = default;
   Paths(Rank me, const std::vector<Contact>& contacts);
 
-  // Where it was heard last; all that it may have where it never was, or not since the last few were sent to it.
+  // Where it was heard last; all that it may have where it never was, or not since the last few were sent to it, and
+  // now and then in any case: the way from there need not lead back, which only it knows.
   void send(const Datagrams& datagrams, Rank to, std::span<const std::byte> bytes);
   // An authenticated one came from there.
   void heard(Rank from, const SocketAddress& at);
@@ -32,11 +33,11 @@ class Paths {
     std::vector<SocketAddress::Wire> addresses;
     bool near = false, heard = false;
     std::size_t heard_at = kNever;  // where to send; from elsewhere, nobody knows whether that leads back
-    unsigned unanswered = 0;
+    unsigned unanswered = 0, sent = 0;
     std::int64_t first_sent_ns = 0;
   };
   static constexpr std::size_t kNever = ~std::size_t(0);
-  static constexpr unsigned kUnansweredMax = 2;
+  static constexpr unsigned kUnansweredMax = 2, kOneOf = 4;
 
   std::vector<Path> paths_;
 };
