@@ -2,10 +2,13 @@
 // and what both do when the other goes away.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "libgccl/bootstrap/admission.hpp"
 #include "libgccl/bootstrap/applicant.hpp"
+#include "libgccl/net/socket.hpp"
 #include "tests/bootstrap/stores.hpp"
 
 using namespace gccl;
@@ -215,6 +218,36 @@ TEST_CASE("what a killed member left behind at a file store keeps nobody from jo
   }
   CHECK(late.result().ok());
   CHECK(folder.empty());
+}
+
+TEST_CASE("addresses of the member that lead nowhere keep nobody from joining while it listens for short") {
+  // A process that dials this one gets no answer: the queue is full.
+  Fd full;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &full).ok());
+  REQUIRE(::listen(full.get(), 0) == 0);
+  const SocketAddress nowhere = SocketAddress::local_end(full.get());
+  std::vector<Fd> queue(4);
+  for (Fd& fd : queue) REQUIRE(dial(nowhere, &fd).ok());
+
+  Folder folder;
+  const std::string store = "file://" + (folder.path / "store").string(), file = (folder.path / "store.join").string();
+  std::unique_ptr<Admission> gate;
+  REQUIRE(Admission::open(place_of(store), kVersion, &gate).ok());
+  std::ifstream in(file);
+  std::string place{std::istreambuf_iterator<char>(in), {}};
+  const auto wire = nowhere.wire();
+  const std::string silent(reinterpret_cast<const char*>(wire.data()), wire.size());
+  place.insert(place.size() - wire.size(), silent + silent + silent);
+  std::ofstream(file) << place;
+
+  Asker one(store,
+            [](Applicant& a, const Applicant::Admitted&) { return until_verdict(a, Applicant::Verdict::member); });
+  REQUIRE(gate->collect(1, Admission::kHearMs, fits, always).ok());
+  REQUIRE(gate->count() == 1);
+  const Rank ranks[] = {1};
+  REQUIRE(gate->admit(ranks, 2).ok());
+  gate->confirm({});
+  CHECK(one.result().ok());
 }
 
 TEST_CASE("processes that ask while a job starts at a TCP store do not disturb it") {
