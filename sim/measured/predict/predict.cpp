@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
