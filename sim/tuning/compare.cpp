@@ -29,6 +29,11 @@ struct DocumentTimes {
   std::map<std::string, double> times;
   std::map<std::string, std::string> failures;  // of those times that are not of a call that succeeded, how it did not
   std::map<std::string, std::string> winners;
+
+  std::string failure(const std::string& what) const {
+    const auto found = failures.find(what);
+    return found == failures.end() ? std::string() : found->second;
+  }
 };
 
 // Exact: 16388 B are not 16 KiB.
@@ -264,11 +269,8 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
   for (const auto& [what, us] : both.before.times) {
     const auto at = both.after.times.find(what);
     if (at == both.after.times.end()) continue;
-    const auto how = [&](const DocumentTimes& of) {
-      const auto found = of.failures.find(what);
-      return found == of.failures.end() ? std::string() : found->second;
-    };
-    if (const std::string was = how(both.before), is = how(both.after); was != is) {  // no times of the same thing
+    if (const std::string was = both.before.failure(what), is = both.after.failure(what);
+        was != is) {  // no times of the same thing
       if (!is.empty()) failed.push_back({{"what", what}, {"before", was}, {"after", is}});
       continue;
     }

@@ -235,7 +235,9 @@ TEST_CASE("the program is notified before the call that finds the failure return
        }},
   };
   for (const char* backends : {"shm", "tcp"})
-    for (const auto& [name, call] : calls) {
+    for (const auto& one : calls) {
+      const char* const name = one.first;
+      const Call call = one.second;
       const std::vector<End> ends = run({.size = 2, .backends = backends}, [&](int rank) {
         GCCL_Comm world = begin();
         int notifications = 0;
