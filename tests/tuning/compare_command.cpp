@@ -110,11 +110,12 @@ TEST_CASE("compare puts rows side by side that state the same, and says which ar
   const std::pair<const char*, Json> kStated[] = {
       {"protocol", "LL128"}, {"op", "max"}, {"root", 3},   {"in_place", true},  {"groups", 4}, {"repeats", 10},
       {"bytes", 16388},      {"window", 8}, {"chunks", 8}, {"planner", "nccl"}, {"label", "x"}};
-  for (const auto& [key, value] : kStated) {
+  for (const auto& stated : kStated) {
+    const std::string key = stated.first;
     CAPTURE(key);
-    Json other = {{key, value}, {"time_us", 10}};
+    Json other = {{key, stated.second}, {"time_us", 10}};
     Json own = Json::object();
-    if (std::string(key) == "window" || std::string(key) == "chunks") other["planned"] = own["planned"] = false;
+    if (key == "window" || key == "chunks") other["planned"] = own["planned"] = false;
     const Json c = compared({own, simple}, {other, own, simple});
     CHECK(c["compared"] == 2);
     CHECK(c["only_after"] == 1);
