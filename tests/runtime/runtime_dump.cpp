@@ -44,6 +44,12 @@ void hang(const std::string& backends, const std::string& prefix, const std::str
   });
 }
 
+// Its ranks write dumps in GCCL's own form at the signal.
+Job dumping_job(const std::string& prefix) {
+  return {.size = 2,
+          .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}}};
+}
+
 }  // namespace
 
 TEST_CASE("ranks whose call takes too long leave dumps in either form, and the one that did not come leaves none") {
@@ -72,9 +78,7 @@ TEST_CASE("ranks whose call takes too long leave dumps in either form, and the o
 TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
   gccl::test::Folder folder;
   const std::string prefix = folder.path / "fr_", asked = folder.path / "asked.json";
-  Job job = {.size = 2};
-  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
-  check(job, [&](int rank) {
+  check(dumping_job(prefix), [&](int rank) {
     GCCL_Comm world = begin();
     double x = 1, sum = 0;
     RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
@@ -99,9 +103,7 @@ TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
 TEST_CASE("a world that comes after one in which a dump was asked for writes none by itself") {
   gccl::test::Folder folder;
   const std::string prefix = folder.path / "fr_";
-  Job job = {.size = 2};
-  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
-  check(job, [&](int rank) {
+  check(dumping_job(prefix), [&](int rank) {
     GCCL_Comm world = begin();
     const std::string path = prefix + std::to_string(rank) + ".json";
     const auto wait_for_each_other = [&] {
@@ -201,9 +203,7 @@ TEST_CASE("a rank that writes a dump after a call has failed says what was in fl
 TEST_CASE("in the dump of a rank that waits in GCCL_Finalize that has not completed") {
   gccl::test::Folder folder;
   const std::string prefix = folder.path / "fr_";
-  Job job = {.size = 2};
-  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
-  check(job, [&](int rank) {
+  check(dumping_job(prefix), [&](int rank) {
     GCCL_Comm world = begin();
     double x = 1, sum = 0;
     RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));

@@ -79,12 +79,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .failure = operations.failure().why().text(),
                        .calls = {},
                        .transfers = {}};
-  const History& history = team.record->history;
-  const std::uint32_t last = history.last();
-  for (std::uint32_t left = std::min(last, History::kKept - 1); left-- > 0;) {
-    const std::uint32_t sequence = last - left;
-    History::Entry e;
-    if (!history.find(sequence, &e)) continue;
+  team.record->history.each([&](std::uint32_t sequence, const History::Entry& e) {
     const Descriptor what = Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes);
     DumpedCall c = called(what);
     if (c.own && has_counts(Collective(what.kind))) {
@@ -97,7 +92,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
     if (times.began) c.began_ns = team.world->clock.unix_ns(times.began);
     if (times.ended) c.ended_ns = team.world->clock.unix_ns(times.ended);
     d.calls.push_back(std::move(c));
-  }
+  });
   d.transfers = team.flight.unended().transfers;
   for (const Operation* op : operations.transfers()) add_transfer(team, *op, &d.transfers);
   for (const Operation* op : operations.to_myself()) add_transfer(team, *op, &d.transfers);

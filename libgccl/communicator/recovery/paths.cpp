@@ -13,9 +13,9 @@ Paths::Paths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.si
     Path& path = paths_[r];
     path.near = contacts[r].near(contacts[me]);
     for (const auto& wire : contacts[r].addresses)
-      if (SocketAddress::from_wire(wire).valid()) path.addresses.push_back(wire);
+      if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) path.addresses.push_back(a);
     // In one network loopback leads there at all times, and elsewhere never.
-    const auto useless = [&](const auto& w) { return SocketAddress::from_wire(w).is_loopback() != path.near; };
+    const auto useless = [&](const SocketAddress& a) { return a.is_loopback() != path.near; };
     if (!std::ranges::all_of(path.addresses, useless)) std::erase_if(path.addresses, useless);
   }
 }
@@ -26,13 +26,13 @@ void Paths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte>
   const bool all = path.heard_at == kNever || path.unanswered >= kUnansweredMax || path.sent++ % kOneOf == 0;
   ++path.unanswered;
   for (std::size_t i = 0; i < path.addresses.size(); ++i)
-    if (all || i == path.heard_at) datagrams.send(SocketAddress::from_wire(path.addresses[i]), bytes);
+    if (all || i == path.heard_at) datagrams.send(path.addresses[i], bytes);
 }
 
 void Paths::heard(Rank from, const SocketAddress& at) {
   Path& path = paths_[from];
   path.heard = true;
-  const auto found = std::ranges::find(path.addresses, at.wire());
+  const auto found = std::ranges::find(path.addresses, at);
   if (found == path.addresses.end()) return;
   path.heard_at = std::size_t(found - path.addresses.begin());
   path.unanswered = 0;
@@ -40,7 +40,7 @@ void Paths::heard(Rank from, const SocketAddress& at) {
 
 bool Paths::owns(Rank rank, const SocketAddress& at) const {
   const Path& path = paths_[rank];
-  const auto found = std::ranges::find(path.addresses, at.wire());
+  const auto found = std::ranges::find(path.addresses, at);
   return found != path.addresses.end() && (path.near || path.heard_at == std::size_t(found - path.addresses.begin()));
 }
 
@@ -51,7 +51,7 @@ bool Paths::never_heard(Rank rank, unsigned sent, std::int64_t since_ns) const {
 
 std::string Paths::text(Rank rank) const {
   std::vector<std::string> texts;
-  for (const auto& wire : paths_[rank].addresses) texts.push_back(SocketAddress::from_wire(wire).text());
+  for (const SocketAddress& a : paths_[rank].addresses) texts.push_back(a.text());
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

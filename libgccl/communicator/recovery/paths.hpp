@@ -30,7 +30,7 @@ class Paths {
 
  private:
   struct Path {
-    std::vector<SocketAddress::Wire> addresses;
+    std::vector<SocketAddress> addresses;
     bool near = false, heard = false;
     std::size_t heard_at = kNever;  // where to send; from elsewhere, nobody knows whether that leads back
     unsigned unanswered = 0, sent = 0;

@@ -353,14 +353,11 @@ void Survival::recover_by(GCCL_Failure_policy policy) {
 // Of the program's own, and here: then all have what one of them said.
 bool Survival::has_made_calls() const {
   const History& history = c_.team().record->history;
-  const std::uint32_t last = history.last();
-  for (std::uint32_t left = std::min(last, History::kKept - 1); left-- > 0;) {
-    History::Entry e;
-    if (history.find(last - left, &e) &&
-        Descriptor::of(e.signature, last - left, e.root, e.count, e.element_bytes).purpose == Purpose::itself)
-      return true;
-  }
-  return last >= History::kKept;
+  bool own = history.last() >= History::kKept;
+  history.each([&](std::uint32_t sequence, const History::Entry& e) {
+    own |= Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes).purpose == Purpose::itself;
+  });
+  return own;
 }
 
 Status Survival::set_policy(GCCL_Failure_policy policy) {

@@ -1,6 +1,7 @@
 // The collectives that a rank has begun on one communicator, kept so that they can be compared with the other ranks'.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -58,6 +59,14 @@ class History {
             .element_bytes = std::uint32_t(root_and_bytes)};
     std::atomic_thread_fence(std::memory_order_acquire);
     return last_.load(std::memory_order_relaxed) - sequence + 1 < kKept;
+  }
+
+  // Calls f(sequence, entry) with each call that is kept, the oldest first.
+  template <class F>
+  void each(F f) const {
+    const std::uint32_t newest = last();
+    for (std::uint32_t left = std::min(newest, kKept - 1); left-- > 0;)
+      if (Entry e; find(newest - left, &e)) f(newest - left, e);
   }
 
  private:

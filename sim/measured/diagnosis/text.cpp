@@ -38,8 +38,7 @@ std::string verdict_text(const Json& d) {
   const Json& first = d["hypotheses"][0];
   if (d["verdict"] == "implausible")
     return "Implausible: most of the sizes take less than half as long as the cluster needs. Are units, numbers of "
-           "ranks "
-           "and the cluster right?\n";
+           "ranks and the cluster right?\n";
   if (d["verdict"] == "healthy")
     return fmt::format(
         "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
