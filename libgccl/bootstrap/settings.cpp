@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -59,15 +60,15 @@ Status check_backends(const Text& backends) {
   return {};
 }
 
-// A limit of the configuration (-2: not given) or of a variable; "-1" is none.
+// A limit of the configuration (-2: not given) or of a variable; "-1" is none, and more than a year a year.
 Status read_timeout(std::int64_t configured, const Environment& environment, std::int64_t* out) {
   const char* text = environment("GCCL_TIMEOUT_MS");
   if (configured == -2 && !text) return {};
   const std::string name = configured == -2 ? "GCCL_TIMEOUT_MS" : "GCCL_Config.timeout_ms";
-  const std::string value = configured == -2 ? text : std::to_string(std::min(configured, kMsMax));
-  if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0)
-    return invalid(fmt::format("{} is \"{}\", expected milliseconds from 1 to {} (a year), or -1 for no limit", name,
-                               value, kMsMax));
+  const std::string value = configured == -2 ? text : std::to_string(configured);
+  if (!parse_number(name, value, -1, std::numeric_limits<std::int64_t>::max(), out).ok() || *out == 0)
+    return invalid(fmt::format("{} is \"{}\", expected milliseconds from 1 on, or -1 for no limit", name, value));
+  *out = std::min(*out, kMsMax);
   return {};
 }
 

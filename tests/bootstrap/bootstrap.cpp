@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -216,9 +218,17 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
     CHECK_MESSAGE(bad.code() == GCCL_ERR_INVALID_ARGUMENT, setting.first << "=" << setting.second);
     CHECK_MESSAGE(has(bad.text(), name), bad.text());
   }
-  CHECK(has(read({{"GCCL_TIMEOUT_MS", "9223372036854775807"}}, &s, nothing).text(), "from 1 to 31536000000"));
+  CHECK(has(read({{"GCCL_TIMEOUT_MS", "9223372036854775808"}}, &s, nothing).text(), "from 1 on, or -1 for no limit"));
   CHECK(has(read({}, &s, [](GCCL_Config& c) { c.timeout_ms = 0; }).text(), "GCCL_Config.timeout_ms is \"0\""));
   CHECK(has(read({}, &s, [](GCCL_Config& c) { c.progress_thread = 7; }).text(), "GCCL_Config.progress_thread is 7"));
+  // More than a year is a year, wherever it is given.
+  constexpr std::int64_t kYearMs = 365LL * 24 * 60 * 60 * 1000;
+  for (const std::int64_t ms : {kYearMs - 1, kYearMs, kYearMs + 1, std::int64_t(INT64_MAX)}) {
+    REQUIRE(read({{"GCCL_TIMEOUT_MS", std::to_string(ms)}}, &s, nothing).ok());
+    CHECK(s.timeout_ms == std::min(ms, kYearMs));
+    REQUIRE(read({}, &s, [ms](GCCL_Config& c) { c.timeout_ms = ms; }).ok());
+    CHECK(s.timeout_ms == std::min(ms, kYearMs));
+  }
 }
 
 TEST_CASE("a secret file must be its owner's alone") {
