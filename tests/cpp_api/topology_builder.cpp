@@ -31,6 +31,9 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// Its own, and no part of a builder that may be gone or grow.
+static_assert(std::is_same_v<decltype(std::declval<TopologyBuilder&>().build()), Topology>);
+
 Topology parse(const std::string& text) { return TopologyBuilder().add_text(text, "t.xml").build(); }
 Topology shipped(const std::string& name) {
   return TopologyBuilder().add_file(GCCL_SOURCE_DIR "/topologies/" + name + ".json").build();
@@ -171,6 +174,21 @@ TEST_CASE("two nodes of one XML make rails across") {
   const std::vector<int> placement = {14, 12, 10, 8, 6, 4, 2, 0};
   CHECK(t.groups(Locality::node, placement) == Groups{{0, 1, 2, 3}, {4, 5, 6, 7}});
   CHECK(t.groups(Locality::rail, placement) == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+}
+
+TEST_CASE("a builder can add what it has built itself") {
+  TopologyBuilder builder;
+  builder.add_text(dgx(), "dgx.xml");
+  const Topology& one = builder.build();
+  builder.add(builder.build()).add(one);
+  const Topology t = builder.build();
+  CHECK(one.nodes == 1);
+  CHECK(t.nodes == 3);
+  REQUIRE(t.devices.size() == 3 * one.devices.size());
+  for (std::size_t i = 0; i < t.devices.size(); ++i) {
+    CHECK(t.devices[i].name == one.devices[i % one.devices.size()].name);
+    CHECK(t.devices[i].node == int(i / one.devices.size()));
+  }
 }
 
 TEST_CASE("NVLink pairs, xGMI, links to processors and hosts of their own are distinguished") {

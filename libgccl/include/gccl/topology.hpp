@@ -150,7 +150,7 @@ class TopologyBuilder {
   // to. Collective. The result is the same on every rank.
   TopologyBuilder& add_ranks(const Communicator& comm);
 
-  const Topology& build() const { return topology_; }
+  Topology build() const { return topology_; }
 
  private:
   struct Free {
