@@ -1,5 +1,8 @@
-// No exception leaves a C function, and none is carried out in a child of a process that uses GCCL.
+// No exception leaves a C function, and none is carried out in a child of a process that uses GCCL, those apart that
+// are local.
 #pragma once
+
+#include <utility>
 
 #include "libgccl/api/handles.hpp"
 #include "libgccl/base/caught.hpp"
@@ -10,15 +13,19 @@ namespace gccl {
 // What every call returns in such a child.
 [[gnu::cold]] GCCL_Result failed_in_child() noexcept;
 
-// What f returns, or what its exception amounts to.
+// What f returns, or what its exception amounts to. For calls that such a child may make, too.
 template <class F>
-GCCL_Result guarded(F f) noexcept {
-  if (in_forked_child()) return failed_in_child();
+GCCL_Result guarded_anywhere(F f) noexcept {
   try {
     return f();
   } catch (...) {
     return failed(caught());
   }
+}
+// For all others.
+template <class F>
+GCCL_Result guarded(F f) noexcept {
+  return in_forked_child() ? failed_in_child() : guarded_anywhere(std::move(f));
 }
 
 // For calls on a communicator. It is broken where f throws, as other ranks would wait for what was not carried out. A

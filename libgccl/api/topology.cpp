@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
+#include <memory>
 
 #include "gccl/gccl.h"
-#include "libgccl/api/last_error.hpp"
+#include "libgccl/api/guard.hpp"
 #include "libgccl/topology/description.hpp"
 #include "libgccl/topology/machine.hpp"
 
@@ -17,6 +17,7 @@ struct GCCL_Topology_state {
 namespace {
 
 using gccl::failed;
+using gccl::guarded_anywhere;
 using gccl::Status;
 using gccl::topology::Machine;
 
@@ -54,21 +55,15 @@ GCCL_Result with_machine(F f) {
   return failed(machine ? f(*machine) : status);
 }
 
-// Hands out what read(&description) reads. No exception passes: C has none.
+// Hands out what read(&description) reads.
 template <class F>
 GCCL_Result make(const char* function, GCCL_Topology* out, F read) {
   if (!out) return failed(invalid(function, "out is null"));
   *out = nullptr;
-  try {
-    auto state = std::make_unique<GCCL_Topology_state>();
-    const Status status = read(&state->description);
-    if (status.ok()) *out = state.release();
-    return failed(status);
-  } catch (const std::bad_alloc&) {
-    return failed(Status::error(fmt::format("{}: out of memory", function), GCCL_ERR_SYSTEM));
-  } catch (const std::exception& e) {
-    return failed(Status::error(fmt::format("{}: {}", function, e.what())));
-  }
+  auto state = std::make_unique<GCCL_Topology_state>();
+  const Status status = read(&state->description);
+  if (status.ok()) *out = state.release();
+  return failed(status);
 }
 
 }  // namespace
@@ -76,110 +71,130 @@ GCCL_Result make(const char* function, GCCL_Topology* out, F read) {
 extern "C" {
 
 GCCL_Result GCCL_Device_count(int* count) {
-  if (!count) return failed(invalid("GCCL_Device_count", "count is null"));
-  return with_machine([&](const Machine& m) {
-    *count = int(m.cpus().size());
-    return Status();
+  return guarded_anywhere([&] {
+    if (!count) return failed(invalid("GCCL_Device_count", "count is null"));
+    return with_machine([&](const Machine& m) {
+      *count = int(m.cpus().size());
+      return Status();
+    });
   });
 }
 
 GCCL_Result GCCL_Device_get(int device, GCCL_Device* info) {
-  return with_machine([&](const Machine& m) {
-    if (Status s = check_index("GCCL_Device_get", "device", device, m.cpus().size()); !s.ok()) return s;
-    const Machine::Cpu& cpu = m.cpus()[std::size_t(device)];
-    GCCL_Device d = {.struct_bytes = sizeof d,
-                     .kind = GCCL_DEVICE_CPU,
-                     .numa = cpu.numa,
-                     .socket = cpu.socket,
-                     .cores = cpu.cores,
-                     .threads = cpu.threads,
-                     .memory_bytes = cpu.memory_bytes,
-                     .name = {}};
-    copy_name(cpu.name, d.name);
-    return give("GCCL_Device_get", d, info);
+  return guarded_anywhere([&] {
+    return with_machine([&](const Machine& m) {
+      if (Status s = check_index("GCCL_Device_get", "device", device, m.cpus().size()); !s.ok()) return s;
+      const Machine::Cpu& cpu = m.cpus()[std::size_t(device)];
+      GCCL_Device d = {.struct_bytes = sizeof d,
+                       .kind = GCCL_DEVICE_CPU,
+                       .numa = cpu.numa,
+                       .socket = cpu.socket,
+                       .cores = cpu.cores,
+                       .threads = cpu.threads,
+                       .memory_bytes = cpu.memory_bytes,
+                       .name = {}};
+      copy_name(cpu.name, d.name);
+      return give("GCCL_Device_get", d, info);
+    });
   });
 }
 
 GCCL_Result GCCL_Device_bind(int device) {
-  return with_machine([&](const Machine& m) {
-    if (Status s = check_index("GCCL_Device_bind", "device", device, m.cpus().size()); !s.ok()) return s;
-    return m.bind(std::size_t(device));
+  return guarded_anywhere([&] {
+    return with_machine([&](const Machine& m) {
+      if (Status s = check_index("GCCL_Device_bind", "device", device, m.cpus().size()); !s.ok()) return s;
+      return m.bind(std::size_t(device));
+    });
   });
 }
 
 GCCL_Result GCCL_Device_current(int* device) {
-  if (!device) return failed(invalid("GCCL_Device_current", "device is null"));
-  return with_machine([&](const Machine& m) {
-    *device = m.current();
-    return Status();
+  return guarded_anywhere([&] {
+    if (!device) return failed(invalid("GCCL_Device_current", "device is null"));
+    return with_machine([&](const Machine& m) {
+      *device = m.current();
+      return Status();
+    });
   });
 }
 
 GCCL_Result GCCL_Topology_discover(GCCL_Topology* out) {
-  return make("GCCL_Topology_discover", out, gccl::topology::discover);
+  return guarded_anywhere([&] { return make("GCCL_Topology_discover", out, gccl::topology::discover); });
 }
 
 GCCL_Result GCCL_Topology_load(const char* path, GCCL_Topology* out) {
-  return make("GCCL_Topology_load", out, [&](gccl::topology::Description* d) {
-    if (!path) return invalid("GCCL_Topology_load", "path is null");
-    return gccl::topology::load_description(path, d);
+  return guarded_anywhere([&] {
+    return make("GCCL_Topology_load", out, [&](gccl::topology::Description* d) {
+      if (!path) return invalid("GCCL_Topology_load", "path is null");
+      return gccl::topology::load_description(path, d);
+    });
   });
 }
 
 GCCL_Result GCCL_Topology_parse(const char* text, size_t bytes, const char* name, GCCL_Topology* out) {
-  return make("GCCL_Topology_parse", out, [&](gccl::topology::Description* d) {
-    if (!text && bytes > 0) return invalid("GCCL_Topology_parse", "text is null");
-    return gccl::topology::read_description({text, bytes}, name ? name : "topology", d);
+  return guarded_anywhere([&] {
+    return make("GCCL_Topology_parse", out, [&](gccl::topology::Description* d) {
+      if (!text && bytes > 0) return invalid("GCCL_Topology_parse", "text is null");
+      return gccl::topology::read_description({text, bytes}, name ? name : "topology", d);
+    });
   });
 }
 
 GCCL_Result GCCL_Topology_counts(GCCL_Topology topology, int* nodes, int* devices, int* nics) {
-  if (!topology) return failed(invalid("GCCL_Topology_counts", "topology is null"));
-  if (nodes) *nodes = topology->description.nodes;
-  if (devices) *devices = int(topology->description.devices.size());
-  if (nics) *nics = int(topology->description.nics.size());
-  return GCCL_SUCCESS;
+  return guarded_anywhere([&] {
+    if (!topology) return failed(invalid("GCCL_Topology_counts", "topology is null"));
+    if (nodes) *nodes = topology->description.nodes;
+    if (devices) *devices = int(topology->description.devices.size());
+    if (nics) *nics = int(topology->description.nics.size());
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Topology_get_device(GCCL_Topology topology, int device, GCCL_Topology_device* info) {
-  constexpr const char* kName = "GCCL_Topology_get_device";
-  if (!topology) return failed(invalid(kName, "topology is null"));
-  const auto& devices = topology->description.devices;
-  if (const Status s = check_index(kName, "device", device, devices.size()); !s.ok()) return failed(s);
-  const auto& from = devices[std::size_t(device)];
-  GCCL_Topology_device d = {.struct_bytes = sizeof d,
-                            .kind = from.kind,
-                            .node = from.node,
-                            .numa = from.numa,
-                            .island = from.island,
-                            .nic = from.nic,
-                            .rank = from.rank,
-                            .name = {}};
-  copy_name(from.name, d.name);
-  return failed(give(kName, d, info));
+  return guarded_anywhere([&] {
+    constexpr const char* kName = "GCCL_Topology_get_device";
+    if (!topology) return failed(invalid(kName, "topology is null"));
+    const auto& devices = topology->description.devices;
+    if (const Status s = check_index(kName, "device", device, devices.size()); !s.ok()) return failed(s);
+    const auto& from = devices[std::size_t(device)];
+    GCCL_Topology_device d = {.struct_bytes = sizeof d,
+                              .kind = from.kind,
+                              .node = from.node,
+                              .numa = from.numa,
+                              .island = from.island,
+                              .nic = from.nic,
+                              .rank = from.rank,
+                              .name = {}};
+    copy_name(from.name, d.name);
+    return failed(give(kName, d, info));
+  });
 }
 
 GCCL_Result GCCL_Topology_get_nic(GCCL_Topology topology, int nic, GCCL_Topology_nic* info) {
-  constexpr const char* kName = "GCCL_Topology_get_nic";
-  if (!topology) return failed(invalid(kName, "topology is null"));
-  const auto& nics = topology->description.nics;
-  if (const Status s = check_index(kName, "nic", nic, nics.size()); !s.ok()) return failed(s);
-  const auto& from = nics[std::size_t(nic)];
-  GCCL_Topology_nic n = {.struct_bytes = sizeof n,
-                         .node = from.node,
-                         .index = from.index,
-                         .numa = from.numa,
-                         .bandwidth_GBps = from.bandwidth_GBps,
-                         .name = {}};
-  copy_name(from.name, n.name);
-  return failed(give(kName, n, info));
+  return guarded_anywhere([&] {
+    constexpr const char* kName = "GCCL_Topology_get_nic";
+    if (!topology) return failed(invalid(kName, "topology is null"));
+    const auto& nics = topology->description.nics;
+    if (const Status s = check_index(kName, "nic", nic, nics.size()); !s.ok()) return failed(s);
+    const auto& from = nics[std::size_t(nic)];
+    GCCL_Topology_nic n = {.struct_bytes = sizeof n,
+                           .node = from.node,
+                           .index = from.index,
+                           .numa = from.numa,
+                           .bandwidth_GBps = from.bandwidth_GBps,
+                           .name = {}};
+    copy_name(from.name, n.name);
+    return failed(give(kName, n, info));
+  });
 }
 
 GCCL_Result GCCL_Topology_free(GCCL_Topology* topology) {
-  if (!topology) return failed(invalid("GCCL_Topology_free", "topology is null"));
-  delete *topology;
-  *topology = nullptr;
-  return GCCL_SUCCESS;
+  return guarded_anywhere([&] {
+    if (!topology) return failed(invalid("GCCL_Topology_free", "topology is null"));
+    delete *topology;
+    *topology = nullptr;
+    return GCCL_SUCCESS;
+  });
 }
 
 }  // extern "C"

@@ -387,6 +387,88 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
               });
 }
 
+// A cluster description apart: nlohmann's destructors allocate memory.
+TEST_CASE("any allocation of the calls about devices and topology may fail, and no exception leaves them") {
+  check({.size = 1}, [](int) {
+    static const std::string xml =
+        R"(<system version="1"><cpu numaid="0"><pci busid="0000:07:00.0"><gpu dev="0"/></pci></cpu></system>)";
+    static GCCL_Topology here = nullptr;
+    int devices = 0;
+    RANK_SUCCESS(GCCL_Device_count(&devices));
+    RANK_SUCCESS(GCCL_Topology_discover(&here));
+    struct Call {
+      const char* name;
+      GCCL_Result (*call)();
+      GCCL_Result due;
+    };
+    const Call calls[] = {
+        {"GCCL_Device_count", [] { return GCCL_Device_count(nullptr); }, GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Device_get",
+         [] {
+           GCCL_Device d = {};
+           d.struct_bytes = sizeof d;
+           return GCCL_Device_get(9999, &d);
+         },
+         GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Device_bind", [] { return GCCL_Device_bind(9999); }, GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Device_current", [] { return GCCL_Device_current(nullptr); }, GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Topology_discover",
+         [] {
+           GCCL_Topology t = nullptr;
+           const GCCL_Result result = GCCL_Topology_discover(&t);
+           GCCL_Topology_free(&t);
+           return result;
+         },
+         GCCL_SUCCESS},
+        {"GCCL_Topology_load",
+         [] {
+           GCCL_Topology t = nullptr;
+           return GCCL_Topology_load("/no/such/folder/with/a/topology.xml", &t);
+         },
+         GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Topology_parse",
+         [] {
+           GCCL_Topology t = nullptr;
+           const GCCL_Result result = GCCL_Topology_parse(xml.data(), xml.size(), "node.xml", &t);
+           GCCL_Topology_free(&t);
+           return result;
+         },
+         GCCL_SUCCESS},
+        {"GCCL_Topology_counts", [] { return GCCL_Topology_counts(nullptr, nullptr, nullptr, nullptr); },
+         GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Topology_get_device",
+         [] {
+           GCCL_Topology_device d = {};
+           d.struct_bytes = sizeof d;
+           return GCCL_Topology_get_device(here, 9999, &d);
+         },
+         GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Topology_get_nic",
+         [] {
+           GCCL_Topology_nic n = {};
+           n.struct_bytes = sizeof n;
+           return GCCL_Topology_get_nic(here, 9999, &n);
+         },
+         GCCL_ERR_INVALID_ARGUMENT},
+        {"GCCL_Topology_free", [] { return GCCL_Topology_free(nullptr); }, GCCL_ERR_INVALID_ARGUMENT},
+    };
+    for (const Call& c : calls)
+      for (const bool lasting : {false, true}) {
+        int met = 1, failures = 0;
+        for (int n = 0; met; ++n) {
+          denied = {.left = n, .lasting = lasting};
+          const GCCL_Result result = c.call();
+          met = std::exchange(denied, {}).met;
+          failures += result == GCCL_ERR_SYSTEM;
+          if (result != c.due && !(met && result == GCCL_ERR_SYSTEM))
+            report(std::string(c.name) + ", allocation " + std::to_string(n) + ": " + std::to_string(result));
+        }
+        if (failures == 0) report(std::string(c.name) + " found memory all the time");
+      }
+    GCCL_Topology_free(&here);
+  });
+}
+
 // The watch asks the other rank after a tenth of a second.
 TEST_CASE("one allocation that fails while a wait stalls, whichever it is, leaves the other communicators whole") {
   const int every = gccl::test::wide() ? 1 : 4;  // all 140 take 70 s: scripts/long has them
