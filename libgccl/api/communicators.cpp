@@ -267,13 +267,9 @@ GCCL_Result GCCL_Finalize(void) {
     if (const Status s = release_all(&all); !s.ok())
       return failed(Status::error("GCCL_Finalize: " + s.text(), s.code()));
     Status first;
-    std::exception_ptr thrown;  // by a function of GCCL_On_failure: what there is must be freed
+    FirstThrown thrown;  // by functions of GCCL_On_failure: what there is must be freed
     const auto ended = [&](CommunicatorCore& c, const Status& s) {
-      try {
-        if (!s.ok()) c.survival().notice(s);
-      } catch (...) {
-        if (!thrown) thrown = std::current_exception();
-      }
+      if (!s.ok()) thrown.by([&] { c.survival().notice(s); });
       if (first.ok()) first = s.copy_or_code();
     };
     for (auto& c : all)
@@ -295,16 +291,14 @@ GCCL_Result GCCL_Finalize(void) {
       if (op) leaving.push_back(op);
       ended(*c, s);
     }
-    try {
+    thrown.by([&] {
       const Status left = wait_in_turns(std::move(leaving));
       if (first.ok()) first = left;
-    } catch (...) {
-      if (!thrown) thrown = std::current_exception();
-    }
+    });
     for (auto& c : all)
       if (!c->members().world) ended(*c, c->leaving().found());
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
-    if (thrown) std::rethrow_exception(thrown);
+    thrown.rethrow();
     return failed(first);
   });
 }

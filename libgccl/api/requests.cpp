@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <exception>
+#include <utility>
+#include <vector>
 
 #include "libgccl/api/guard.hpp"
 #include "libgccl/communicator/completions.hpp"
@@ -92,7 +93,7 @@ void note_in_group(GCCL_Result result) noexcept {
 
 Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
-  std::exception_ptr thrown;  // by a function of GCCL_On_failure: what is left goes on, so it is waited for
+  FirstThrown thrown;  // by functions of GCCL_On_failure: what is left goes on, so it is waited for
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
   while (!operations.empty()) {
@@ -102,11 +103,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       Status s;
       const CommunicatorCore* const of = op->communicator;
       if (!CommunicatorCore::test(op, &s, &made)) return false;
-      try {
-        if (!s.ok()) notice_failure_of(of);
-      } catch (...) {
-        if (!thrown) thrown = std::current_exception();
-      }
+      if (!s.ok()) thrown.by([&] { notice_failure_of(of); });
       if (first.ok()) first = std::move(s);
       return true;
     });
@@ -118,7 +115,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
         if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) CommunicatorCore::thread_blocks(op);
     }
   }
-  if (thrown) std::rethrow_exception(thrown);
+  thrown.rethrow();
   return first;
 }
 
@@ -149,15 +146,17 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
     if (n < 0 || (n > 0 && !requests))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "requests is null"));
     Status first;
+    FirstThrown thrown;  // by functions of GCCL_On_failure: the requests behind are waited for all the same
     for (int i = 0; i < n; ++i) {
       if (requests[i] == GCCL_REQUEST_NULL) continue;
       Status s;
       const CommunicatorCore* const of = operation_of(requests[i])->communicator;
       CommunicatorCore::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
       requests[i] = GCCL_REQUEST_NULL;
-      if (!s.ok()) notice_failure_of(of);
+      if (!s.ok()) thrown.by([&] { notice_failure_of(of); });
       if (first.ok()) first = std::move(s);
     }
+    thrown.rethrow();
     return failed(first);
   });
 }

@@ -1,6 +1,7 @@
 // Exceptions that must not leave the library, as results.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 
 #include "libgccl/base/status.hpp"
@@ -19,5 +20,25 @@ Status caught() noexcept;
 
 // In a catch block too: what the exception says.
 std::string caught_text();
+
+// The first exception that functions of the caller's own have thrown, kept until what must be done all the same is
+// done.
+class FirstThrown {
+ public:
+  template <class F>
+  void by(F f) {
+    try {
+      f();
+    } catch (...) {
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+};
 
 }  // namespace gccl

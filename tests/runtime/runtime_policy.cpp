@@ -558,9 +558,15 @@ TEST_CASE("an exception of the program's function ends the communicator on all r
   }
 }
 
-TEST_CASE("a group has ended when it returns, also where the program's function throws") {
+TEST_CASE("a group, and all of many requests, have ended when their wait returns, also where a function throws") {
+  std::vector<std::pair<Job, bool>> cases;
   for (const Job& job : transports(3)) {
-    const std::vector<End> ends = run(job, [](int rank) {
+    cases.emplace_back(job, true);
+    cases.emplace_back(job, false);
+  }
+  for (const auto& one : cases) {
+    const bool in_group = one.second;
+    const std::vector<End> ends = run(one.first, [in_group](int rank) {
       GCCL_Comm world = begin(), pair = GCCL_COMM_NULL;
       RANK_SUCCESS(GCCL_Comm_split(world, rank < 2 ? 0 : GCCL_UNDEFINED, 0, &pair));
       RANK_SUCCESS(GCCL_On_failure(
@@ -571,17 +577,26 @@ TEST_CASE("a group has ended when it returns, also where the program's function 
       if (rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1500));
         RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT64, 0, pair));
-      } else {
+      } else if (in_group) {
         RANK_SUCCESS(GCCL_Group_start());
         RANK_SUCCESS(GCCL_Recv(&lost, 1, GCCL_FLOAT64, 2, world));
         RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT64, 1, pair));
         expect(GCCL_Group_end(), GCCL_ERR_INVALID_USAGE, "thrown");
         expect_text("threw an exception", "why");
         RANK_CHECK(y == 5);
+      } else {
+        GCCL_Request requests[2];
+        RANK_SUCCESS(GCCL_Irecv(&lost, 1, GCCL_FLOAT64, 2, world, &requests[0]));
+        RANK_SUCCESS(GCCL_Irecv(&y, 1, GCCL_FLOAT64, 1, pair, &requests[1]));
+        expect(GCCL_Waitall(2, requests), GCCL_ERR_INVALID_USAGE, "thrown");
+        RANK_CHECK(requests[0] == GCCL_REQUEST_NULL && requests[1] == GCCL_REQUEST_NULL);
+        expect_text("threw an exception", "why");
+        RANK_CHECK(y == 5);
       }
       GCCL_Finalize();
     });
-    for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), describe(job) << "\n" << texts(ends));
+    for (const std::size_t r : {0u, 1u})
+      CHECK_MESSAGE(ends[r].good(), describe(one.first) << (in_group ? ", group" : "") << "\n" << texts(ends));
   }
 }
 

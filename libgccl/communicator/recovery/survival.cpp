@@ -130,19 +130,15 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
   bool completed = false;
   Status s = complete(std::move(work), key, &completed);
   while (s.code() == GCCL_ERR_PEER_LOST) {
-    std::exception_ptr thrown;
-    try {
-      notice();
-    } catch (...) {  // the others wait for this rank: it goes as far as they do, and then breaks what they all have
-      thrown = std::current_exception();
-    }
+    FirstThrown thrown;  // the others wait for this rank: it goes as far as they do, and then breaks what they all have
+    thrown.by([&] { notice(); });
     bool by_all = completed || !needs_confirmation(what);
     if (Status t = vain_ < kVainMost ? mend(call, &by_all) : end_in_vain(std::move(s)); !t.ok()) {
       kept_.restore();
-      if (thrown) std::rethrow_exception(thrown);
+      thrown.rethrow();
       return in_context(c_.members(), what, std::move(t));
     }
-    if (thrown) std::rethrow_exception(thrown);
+    thrown.rethrow();
     if (by_all) {
       vain_ = 0;
       return {};
