@@ -157,6 +157,11 @@ bool CommunicatorCore::pending() {
   return operations_.busy();
 }
 
+std::uint64_t CommunicatorCore::id() {
+  std::lock_guard lock(lock_);
+  return team_.members.id;
+}
+
 bool CommunicatorCore::holds_thread() {
   std::lock_guard lock(lock_);
   return supervisor_.awaited() != nullptr;

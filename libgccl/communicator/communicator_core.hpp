@@ -45,6 +45,8 @@ class CommunicatorCore {
   const Team& team() const { return team_; }
   const Members& members() const { return team_.members; }
   const World& world() const { return *team_.world; }
+  // members().id, which all its ranks have. Any thread, also while the communicator is made anew.
+  std::uint64_t id();
 
   using Key = ShortCalls::Key;
   // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are

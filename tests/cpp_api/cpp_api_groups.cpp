@@ -96,6 +96,25 @@ TEST_CASE("one process drives all ranks, in one thread and in several") {
           }) == "");
 }
 
+TEST_CASE("one thread that is several ranks can neither make nor free communicators in a group, and hears why") {
+  CHECK(on_ranks(1, [](int) {
+          DistConfig dist;
+          dist.config.size = 2;
+          dist.ranks = {0, 1};
+          const CommunicationGroup group(dist);
+          std::vector<Communicator> halves(2);
+          std::string text;
+          const auto split = [&](int i, const Communicator& c) { halves[std::size_t(i)] = c.split(0); };
+          MUST(result_of([&] { group.grouped(split); }, &text) == GCCL_ERR_INVALID_USAGE);
+          MUST(text.find("in_parallel") != text.npos);
+          group.in_parallel(split);
+          // A destructor, which cannot throw, ends the communicator. The group says why.
+          const auto drop = [&](int i, const Communicator&) { halves[std::size_t(i)] = {}; };
+          MUST(result_of([&] { group.grouped(drop); }, &text) == GCCL_ERR_INVALID_USAGE);
+          MUST(text.find("GCCL_Comm_free was called in a group") != text.npos);
+        }) == "");
+}
+
 TEST_CASE("two processes drive two ranks each; an exception in one of them ends all") {
   CHECK(on_ranks(2, [](int process) {
           DistConfig dist;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/rank_job.hpp"
@@ -73,6 +74,50 @@ TEST_CASE("the end of a group returns the first error of the calls in it, and ca
     expect(GCCL_Group_abort(3), GCCL_ERR_INVALID_ARGUMENT, "the abort of a group");
     expect_text("dest is 99", "the abort of a group");
     GCCL_Comm_free(&c);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("calls that wait for other ranks right away are refused in a group of a process that is several of them") {
+  check({.size = 1}, [](int) {
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.size = 2;
+    const int ranks[2] = {0, 1};
+    GCCL_Comm worlds[2], made = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init_ranks(worlds, ranks, 2, &config));
+    std::uint64_t flags = 1;
+    const std::pair<const char*, std::function<GCCL_Result()>> calls[] = {
+        {"GCCL_Comm_split", [&] { return GCCL_Comm_split(worlds[0], 0, 0, &made); }},
+        {"GCCL_Comm_create", [&] { return GCCL_Comm_create(worlds[0], ranks, 2, &made); }},
+        {"GCCL_Comm_free", [&] { return GCCL_Comm_free(&worlds[0]); }},
+        {"GCCL_Comm_agree", [&] { return GCCL_Comm_agree(worlds[0], &flags); }},
+        {"GCCL_Comm_shrink", [&] { return GCCL_Comm_shrink(worlds[0], &made); }},
+        {"GCCL_Comm_grow", [&] { return GCCL_Comm_grow(worlds[0], 1, 0, &made); }},
+        {"GCCL_Comm_set_on_failure", [&] { return GCCL_Comm_set_on_failure(worlds[0], GCCL_SHRINK); }},
+    };
+    for (const auto& call : calls) {
+      float x[2] = {1, 2}, sum[2] = {};
+      RANK_SUCCESS(GCCL_Group_start());
+      for (int i = 0; i < 2; ++i) RANK_SUCCESS(GCCL_Allreduce(&x[i], &sum[i], 1, GCCL_FLOAT32, GCCL_SUM, worlds[i]));
+      expect(call.second(), GCCL_ERR_INVALID_USAGE, call.first);
+      expect_text(std::string(call.first) + " was called in a group", call.first);
+      GCCL_Group_end();
+      RANK_CHECK(sum[0] == 3 && sum[1] == 3);
+    }
+    // Outside of one, with a thread for each rank, they are carried out.
+    GCCL_Comm halves[2];
+    std::thread other([&] { RANK_SUCCESS(GCCL_Comm_split(worlds[1], 0, 0, &halves[1])); });
+    RANK_SUCCESS(GCCL_Comm_split(worlds[0], 0, 0, &halves[0]));
+    other.join();
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  // And in a group of a process that is one.
+  check({.size = 2}, [](int) {
+    GCCL_Comm world = begin(), made = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Group_start());
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &made));
+    RANK_SUCCESS(GCCL_Comm_free(&made));
+    RANK_SUCCESS(GCCL_Group_end());
     RANK_SUCCESS(GCCL_Finalize());
   });
 }

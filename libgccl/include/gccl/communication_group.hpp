@@ -74,7 +74,8 @@ class CommunicationGroup {
   const std::vector<RankInfo>& infos() const { return infos_; }
 
   // Calls f(i, communicator) for each rank of this process, one after the other in this thread; the blocking calls that
-  // they make are carried out together (GCCL_Group_start).
+  // they make are carried out together, after the last of them: what the calls were given must last until then, as in
+  // gccl::grouped, and split, create and free are for in_parallel (GCCL_Group_start).
   template <class F>
   void grouped(F f) const {
     api::grouped([&] {

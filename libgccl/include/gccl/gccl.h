@@ -114,7 +114,8 @@ typedef struct GCCL_Config {
 
 /* Makes this process one rank, and stores the communicator of all ranks in *world. Collective over all ranks; returns
  * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and several
- * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). */
+ * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). One thread can make the ranks' calls
+ * in a group (GCCL_Group_start) or as I-forms; a blocking call outside of one needs a thread for each rank. */
 GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
 /* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. All are looked
  * at before any starts. */
@@ -379,7 +380,10 @@ GCCL_API GCCL_Result GCCL_Progress(void);
 /* Between start and end, blocking calls of this thread only begin; GCCL_Group_end carries all of them out together and
  * returns the first error, also that of a call on a communicator in between that was refused or failed by itself. For
  * one thread that drives several ranks, and for sends and receives in any order. Nests. A thread that ends in between
- * gives its calls up, as by GCCL_Request_free: they go on, and use their buffers. */
+ * gives its calls up, as by GCCL_Request_free: they go on, and use their buffers. What makes or frees communicators
+ * (GCCL_Comm_split, _create, _free, _shrink, _grow) waits for the other ranks all the same, and so do GCCL_Comm_agree and
+ * GCCL_Comm_set_on_failure: where this process is another rank of comm, too, they are GCCL_ERR_INVALID_USAGE in between.
+ * They need a thread for each rank. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
