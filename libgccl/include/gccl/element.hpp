@@ -3,8 +3,11 @@
 
 #include "gccl/cpp20.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -84,7 +87,8 @@ enum class ReduceOp : GCCL_Op {
 };
 
 // A reduction of the caller's own: combine(a, b) -> T, associative and commutative. It runs in whatever thread makes
-// progress; what it throws breaks the communicator (GCCL_ERR_INVALID_USAGE). Must outlive the calls that use it.
+// progress; what it throws breaks the communicator (GCCL_ERR_INVALID_USAGE). Must outlive the calls that use it. T
+// may have any alignment; one of more than 16 bytes costs copies of the elements.
 template <Element T>
 class CustomOp {
  public:
@@ -105,12 +109,28 @@ class CustomOp {
   GCCL_Op code() const { return code_; }
 
  private:
+  // An element that T's alignment does not suit (GCCL_Op_function), as a copy where it does.
+  struct Copy {
+    alignas(T) std::byte bytes[sizeof(T)];
+    explicit Copy(const std::byte* from) { std::memcpy(bytes, from, sizeof bytes); }
+    const T& value() const { return *std::launder(reinterpret_cast<const T*>(bytes)); }
+  };
+
   template <class F>
   static void run(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) {
     F& combine = *static_cast<F*>(context);
-    const T* from = static_cast<const T*>(in);
-    T* to = static_cast<T*>(inout);
-    for (std::size_t i = 0; i < count; ++i) to[i] = combine(to[i], from[i]);
+    if constexpr (alignof(T) > 16) {
+      const std::byte* from = static_cast<const std::byte*>(in);
+      std::byte* to = static_cast<std::byte*>(inout);
+      for (std::size_t i = 0; i < count; ++i, from += sizeof(T), to += sizeof(T)) {
+        const T both = combine(Copy(to).value(), Copy(from).value());
+        std::memcpy(to, &both, sizeof both);
+      }
+    } else {
+      const T* from = static_cast<const T*>(in);
+      T* to = static_cast<T*>(inout);
+      for (std::size_t i = 0; i < count; ++i) to[i] = combine(to[i], from[i]);
+    }
   }
 
   std::unique_ptr<void, void (*)(void*)> function_;

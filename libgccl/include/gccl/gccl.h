@@ -263,11 +263,13 @@ GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
 /* ---- Types and operations of the caller's own ---- */
 
 /* An element of `bytes` bytes (1 .. 65536) that GCCL moves but does not understand: only operations of the caller's own
- * combine it. Aligned as the caller's function needs it. */
+ * combine it. */
 GCCL_API GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype);
 GCCL_API GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype);
 /* inout[i] = inout[i] (+) in[i] for count elements. Must be associative and commutative. Runs in whatever thread makes
- * progress, never concurrently for one call. It must not call GCCL. */
+ * progress, never concurrently for one call. It must not call GCCL. Both arrays are aligned to the greatest power of two
+ * that divides an element's size, to 16 bytes at most, where the caller's buffers are; some lie between other data of
+ * GCCL's. A function that needs more than 16, as with AVX, copies the elements first. */
 typedef void (*GCCL_Op_function)(const void* in, void* inout, size_t count, GCCL_Dtype dtype, void* context);
 GCCL_API GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op);
 /* No call that uses it may be in flight. */
