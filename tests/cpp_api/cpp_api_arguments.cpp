@@ -1,5 +1,6 @@
-// What the C++ interface does with what its calls are given: elements of any alignment.
+// What the C++ interface does with what its calls are given: elements of any alignment, functions.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <vector>
@@ -47,6 +48,9 @@ void reduce_aligned(const Communicator& c) {
   }
 }
 
+int failures_noticed = 0;
+void notice(const GCCL_Failure&) { ++failures_noticed; }
+
 TEST_CASE("an operation of the caller's own gets elements where their alignment has them, over every transport") {
   for (const ranks::Job& job : ranks::transports(3))
     ranks::check(job, [](int) {
@@ -59,6 +63,22 @@ TEST_CASE("an operation of the caller's own gets elements where their alignment 
       reduce_aligned<32, 32>(world);
       reduce_aligned<64, 128>(world);
     });
+}
+
+TEST_CASE("a function for failures may be const, or a plain function") {
+  CHECK(on_ranks(3, [](int r) {
+          const Communicator world = Communicator::init(), other = world.split(0);
+          int called = 0;
+          const auto count = [&called](const GCCL_Failure&) { ++called; };
+          world.on_failure(count);
+          other.on_failure(notice);
+          world.barrier();
+          if (r == 2) ::_exit(0);
+          MUST(result_of([&] { world.barrier(); }) == GCCL_ERR_PEER_LOST);
+          MUST(result_of([&] { other.barrier(); }) == GCCL_ERR_PEER_LOST);
+          MUST(called == 1);
+          MUST(failures_noticed == 1);
+        }) == "");
 }
 
 }  // namespace

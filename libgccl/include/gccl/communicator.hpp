@@ -151,8 +151,9 @@ class Communicator {
   template <class F>
   void on_failure(F& f) const {
     check(GCCL_On_failure(
-        comm_, [](GCCL_Comm, const GCCL_Failure* failure, void* context) { (*static_cast<F*>(context))(*failure); },
-        &f));
+        comm_,
+        [](GCCL_Comm, const GCCL_Failure* failure, void* context) { (*reinterpret_cast<F*>(context))(*failure); },
+        (void*)&f));  // of something const, or of a function, too
   }
 
   GCCL_Metrics metrics() const {
