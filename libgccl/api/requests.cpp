@@ -225,6 +225,8 @@ GCCL_Result GCCL_Group_end(void) {
   });
 }
 
+int GCCL_Group_depth(void) { return group.depth; }
+
 GCCL_Result GCCL_Group_abort(int code) {
   return guarded([&] {
     if (group.depth == 0)

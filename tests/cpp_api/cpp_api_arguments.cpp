@@ -1,8 +1,11 @@
-// What the C++ interface does with what its calls are given: elements of any alignment, functions.
+// What the C++ interface does with what its calls are given: elements of any alignment, temporaries, functions.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "gccl/gccl.hpp"
@@ -11,6 +14,8 @@
 using namespace gccl;
 
 namespace {
+
+using Sizes = std::vector<std::size_t>;
 
 template <std::size_t A, std::size_t N>
 struct alignas(A) Aligned {
@@ -64,6 +69,72 @@ TEST_CASE("an operation of the caller's own gets elements where their alignment 
       reduce_aligned<64, 128>(world);
     });
 }
+
+TEST_CASE("what a grouped call is given as a temporary, which would be gone, is refused; outside of groups it is not") {
+  CHECK(on_ranks(2, [](int r) {
+          const Communicator world = Communicator::init();
+          std::vector<int> out(2), one(1);
+          const Sizes counts = {1, 1};
+          const CustomOp<int> add([](int a, int b) { return a + b; });
+          const auto own = [] { return CustomOp<int>([](int a, int b) { return a + b; }); };
+          const auto mine = [r] { return std::vector<int>{r + 1}; };
+          const std::vector<std::function<void(const Communicator&)>> given = {
+              [&](const Communicator& c) { c.allgather(mine(), out); },
+              [&](const Communicator& c) { c.allgather(std::array{r + 1}, out); },
+              [&](const Communicator& c) { c.allgatherv(mine(), out, counts); },
+              [&](const Communicator& c) {
+                c.allgatherv(one, out, Sizes{1, 1});
+              },
+              [&](const Communicator& c) {
+                c.allgatherv(one, out, counts, Sizes{0, 1});
+              },
+              [&](const Communicator& c) { c.allreduce(mine(), one); },
+              [&](const Communicator& c) { c.allreduce(one, own()); },
+              [&](const Communicator& c) { c.allreduce(std::span(one), std::span(out).first(1), own()); },
+              [&](const Communicator& c) { c.reduce(mine(), one, 0); },
+              [&](const Communicator& c) { c.reduce(one, 0, own()); },
+              [&](const Communicator& c) { c.reduce_scatter(std::vector<int>(2), one); },
+              [&](const Communicator& c) {
+                c.reduce_scatterv(out, one, Sizes{1, 1});
+              },
+              [&](const Communicator& c) { c.alltoall(std::vector<int>(2), out); },
+              [&](const Communicator& c) { c.alltoallv(std::vector<int>(2), counts, out, counts); },
+              [&](const Communicator& c) {
+                c.alltoallv(in_place, counts, out, Sizes{1, 1});
+              },
+              [&](const Communicator& c) { c.scatter(std::vector<int>(2), one, 0); },
+              [&](const Communicator& c) { c.gather(mine(), out, 0); },
+              [&](const Communicator& c) {
+                if (r == 0) c.send(mine(), 1);
+                if (r == 1) c.recv(one, 0);
+              },
+          };
+          for (std::size_t i = 0; i < given.size(); ++i) {
+            given[i](world);
+            if (i + 1 == given.size() && r == 1) continue;  // it only receives
+            std::string text;
+            MUST(result_of([&] { grouped([&] { given[i](world); }); }, &text) == GCCL_ERR_INVALID_USAGE);
+            MUST(text.find("a temporary") != text.npos);
+          }
+          // What lasts is carried out at the end.
+          out = {0, 0};
+          one = {r + 1};
+          grouped([&] {
+            world.allgatherv(std::span(one), out, counts);
+            world.allreduce(one, add);
+            MUST(GCCL_Group_depth() == 1);
+          });
+          MUST(GCCL_Group_depth() == 0);
+          MUST((out == std::vector<int>{1, 2}));
+          MUST(one[0] == 3);
+        }) == "");
+}
+
+template <class C>
+concept StartsWithTemporaryOp = requires(const C& c, std::vector<int>& x) {
+  c.iallreduce(x, CustomOp<int>([](int a, int) { return a; }));
+};
+static_assert(!StartsWithTemporaryOp<Communicator>);
 
 TEST_CASE("a function for failures may be const, or a plain function") {
   CHECK(on_ranks(3, [](int r) {

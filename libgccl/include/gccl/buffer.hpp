@@ -9,6 +9,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "gccl/element.hpp"
 
@@ -19,13 +20,18 @@ inline namespace api {
 struct InPlace {};
 inline constexpr InPlace in_place;
 
+// What a call that takes it as T&& need not keep alive: all but temporaries that own something.
+template <class T>
+concept Lasting = std::is_lvalue_reference_v<T> || std::ranges::borrowed_range<T> ||
+    std::same_as<std::remove_cvref_t<T>, InPlace> || std::same_as<std::remove_cvref_t<T>, ReduceOp>;
+
 // A buffer: std::span, std::vector, std::array, ... of elements that lie side by side.
 template <class B>
 concept ElementBuffer =
     std::ranges::contiguous_range<B> && std::ranges::sized_range<B> && Element<std::ranges::range_value_t<B>>;
 // One that outlives the call: not a temporary container.
 template <class B>
-concept LastingBuffer = ElementBuffer<B> && std::ranges::borrowed_range<B>;
+concept LastingBuffer = ElementBuffer<B> && Lasting<B>;
 // ... and can be written to.
 template <class B>
 concept WritableBuffer =
@@ -37,19 +43,23 @@ concept InputFor = std::same_as<std::remove_cvref_t<In>, InPlace> ||
     (ElementBuffer<In>&& std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>>);
 // ... that outlives the call.
 template <class In, class Out>
-concept LastingInputFor = InputFor<In, Out> &&
-    (std::same_as<std::remove_cvref_t<In>, InPlace> || std::ranges::borrowed_range<In>);
+concept LastingInputFor = InputFor<In, Out> && Lasting<In>;
 
 // ReduceOp for elements that GCCL computes with, CustomOp<T> for any.
 template <class O, class B>
-concept OpFor = (std::same_as<O, ReduceOp> && Reducible<std::ranges::range_value_t<B>>) ||
-                std::same_as<O, CustomOp<std::ranges::range_value_t<B>>>;
+concept OpFor = (std::same_as<std::remove_cvref_t<O>, ReduceOp> && Reducible<std::ranges::range_value_t<B>>) ||
+                std::same_as<std::remove_cvref_t<O>, CustomOp<std::ranges::range_value_t<B>>>;
+// ... that outlives the call.
+template <class O, class B>
+concept LastingOpFor = OpFor<O, B> && Lasting<O>;
 
 // Lengths or displacements of each rank's block, in elements.
 using Counts = std::span<const std::size_t>;
+template <class C>
+concept AnyCounts = std::convertible_to<C, Counts>;
 // ... that outlive the call.
 template <class C>
-concept LastingCounts = LastingBuffer<C> && std::same_as<std::ranges::range_value_t<C>, std::size_t>;
+concept LastingCounts = AnyCounts<C> && Lasting<C>;
 
 namespace api_detail {
 
@@ -81,6 +91,13 @@ GCCL_Dtype dtype_of_buffer(const B&) {
 
 [[noreturn]] inline void wrong(const char* call, const std::string& what) {
   throw Error(GCCL_ERR_INVALID_ARGUMENT, std::string(call) + ": " + what);
+}
+// For what a call was given as a temporary.
+inline void expect_no_group() {
+  if (GCCL_Group_depth() > 0)
+    throw Error(GCCL_ERR_INVALID_USAGE,
+                "a call in a group was given a temporary, which is gone when the group carries the call out: expected "
+                "buffers, counts and operations that last until the group has ended");
 }
 inline void expect_count(const char* call, const char* buffer, std::size_t found, std::size_t expected) {
   if (found != expected)

@@ -176,8 +176,8 @@ class Communicator {
   // ---- Point to point: the k-th send from a to b meets the k-th receive at b from a. ----
 
   template <ElementBuffer B>
-  void send(const B& data, int dest) const {
-    send_as<Blocking>(data, dest);
+  void send(B&& data, int dest) const {
+    send_as<Blocking<B>>(data, dest);
   }
   template <LastingBuffer B>
   Request isend(B&& data, int dest) const {
@@ -186,7 +186,7 @@ class Communicator {
   // As many elements as were sent.
   template <WritableBuffer B>
   void recv(B&& data, int source) const {
-    recv_as<Blocking>(data, source);
+    recv_as<Blocking<>>(data, source);
   }
   template <WritableBuffer B>
   Request irecv(B&& data, int source) const {
@@ -203,7 +203,7 @@ class Communicator {
   // The root's elements reach every rank.
   template <WritableBuffer B>
   void broadcast(B&& data, int root) const {
-    broadcast_as<Blocking>(data, root);
+    broadcast_as<Blocking<>>(data, root);
   }
   template <WritableBuffer B>
   Request ibroadcast(B&& data, int root) const {
@@ -212,49 +212,49 @@ class Communicator {
 
   // out[i] = the sum (op) over all ranks of in[i]; equal sizes. With one buffer: in place.
   template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp>
-  void allreduce(const In& in, Out&& out, const O& op = ReduceOp::sum) const {
-    allreduce_as<Blocking>(in, out, op);
+  void allreduce(In&& in, Out&& out, O&& op = ReduceOp::sum) const {
+    allreduce_as<Blocking<In, O>>(in, out, op);
   }
   template <WritableBuffer Out, OpFor<Out> O = ReduceOp>
-  void allreduce(Out&& inout, const O& op = ReduceOp::sum) const {
-    allreduce_as<Blocking>(in_place, inout, op);
+  void allreduce(Out&& inout, O&& op = ReduceOp::sum) const {
+    allreduce_as<Blocking<O>>(in_place, inout, op);
   }
-  template <WritableBuffer Out, LastingInputFor<Out> In, OpFor<Out> O = ReduceOp>
-  Request iallreduce(In&& in, Out&& out, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingInputFor<Out> In, LastingOpFor<Out> O = ReduceOp>
+  Request iallreduce(In&& in, Out&& out, O&& op = ReduceOp::sum) const {
     return allreduce_as<Starting>(in, out, op);
   }
-  template <WritableBuffer Out, OpFor<Out> O = ReduceOp>
-  Request iallreduce(Out&& inout, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingOpFor<Out> O = ReduceOp>
+  Request iallreduce(Out&& inout, O&& op = ReduceOp::sum) const {
     return allreduce_as<Starting>(in_place, inout, op);
   }
 
   // As allreduce, and only the root gets the result: elsewhere out is not looked at and may be empty. With one buffer:
   // everybody's input, and the root's output.
   template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp>
-  void reduce(const In& in, Out&& out, int root, const O& op = ReduceOp::sum) const {
-    reduce_as<Blocking>(in, out, root, op);
+  void reduce(In&& in, Out&& out, int root, O&& op = ReduceOp::sum) const {
+    reduce_as<Blocking<In, O>>(in, out, root, op);
   }
   template <WritableBuffer Out, OpFor<Out> O = ReduceOp>
-  void reduce(Out&& inout, int root, const O& op = ReduceOp::sum) const {
-    reduce_inout_as<Blocking>(inout, root, op);
+  void reduce(Out&& inout, int root, O&& op = ReduceOp::sum) const {
+    reduce_inout_as<Blocking<O>>(inout, root, op);
   }
-  template <WritableBuffer Out, LastingInputFor<Out> In, OpFor<Out> O = ReduceOp>
-  Request ireduce(In&& in, Out&& out, int root, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingInputFor<Out> In, LastingOpFor<Out> O = ReduceOp>
+  Request ireduce(In&& in, Out&& out, int root, O&& op = ReduceOp::sum) const {
     return reduce_as<Starting>(in, out, root, op);
   }
-  template <WritableBuffer Out, OpFor<Out> O = ReduceOp>
-  Request ireduce(Out&& inout, int root, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingOpFor<Out> O = ReduceOp>
+  Request ireduce(Out&& inout, int root, O&& op = ReduceOp::sum) const {
     return reduce_inout_as<Starting>(inout, root, op);
   }
 
   // out has n blocks; block i is rank i's in. In place, and with one buffer: block r is the input.
   template <WritableBuffer Out, InputFor<Out> In>
-  void allgather(const In& in, Out&& out) const {
-    allgather_as<Blocking>(in, out);
+  void allgather(In&& in, Out&& out) const {
+    allgather_as<Blocking<In>>(in, out);
   }
   template <WritableBuffer Out>
   void allgather(Out&& inout) const {
-    allgather_as<Blocking>(in_place, inout);
+    allgather_as<Blocking<>>(in_place, inout);
   }
   template <WritableBuffer Out, LastingInputFor<Out> In>
   Request iallgather(In&& in, Out&& out) const {
@@ -266,9 +266,9 @@ class Communicator {
   }
 
   // Block i of out has counts[i] elements and begins at displs[i], or right behind the one before without displs.
-  template <WritableBuffer Out, InputFor<Out> In>
-  void allgatherv(const In& in, Out&& out, Counts counts, Counts displs = {}) const {
-    allgatherv_as<Blocking>(in, out, counts, displs);
+  template <WritableBuffer Out, InputFor<Out> In, AnyCounts C, AnyCounts D = Counts>
+  void allgatherv(In&& in, Out&& out, C&& counts, D&& displs = {}) const {
+    allgatherv_as<Blocking<In, C, D>>(in, out, counts, displs);
   }
   template <WritableBuffer Out, LastingInputFor<Out> In, LastingCounts C, LastingCounts D = Counts>
   Request iallgatherv(In&& in, Out&& out, C&& counts, D&& displs = {}) const {
@@ -278,31 +278,31 @@ class Communicator {
   // in has n blocks; out is the sum (op) of all ranks' block r. In place: out has n blocks of input, the result lies in
   // the first, and the rest is lost.
   template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp>
-  void reduce_scatter(const In& in, Out&& out, const O& op = ReduceOp::sum) const {
-    reduce_scatter_as<Blocking>(in, out, op);
+  void reduce_scatter(In&& in, Out&& out, O&& op = ReduceOp::sum) const {
+    reduce_scatter_as<Blocking<In, O>>(in, out, op);
   }
-  template <WritableBuffer Out, LastingInputFor<Out> In, OpFor<Out> O = ReduceOp>
-  Request ireduce_scatter(In&& in, Out&& out, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingInputFor<Out> In, LastingOpFor<Out> O = ReduceOp>
+  Request ireduce_scatter(In&& in, Out&& out, O&& op = ReduceOp::sum) const {
     return reduce_scatter_as<Starting>(in, out, op);
   }
   // The same with blocks of counts[i] elements, side by side.
-  template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp>
-  void reduce_scatterv(const In& in, Out&& out, Counts counts, const O& op = ReduceOp::sum) const {
-    reduce_scatterv_as<Blocking>(in, out, counts, op);
+  template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp, AnyCounts C>
+  void reduce_scatterv(In&& in, Out&& out, C&& counts, O&& op = ReduceOp::sum) const {
+    reduce_scatterv_as<Blocking<In, C, O>>(in, out, counts, op);
   }
-  template <WritableBuffer Out, LastingInputFor<Out> In, LastingCounts C, OpFor<Out> O = ReduceOp>
-  Request ireduce_scatterv(In&& in, Out&& out, C&& counts, const O& op = ReduceOp::sum) const {
+  template <WritableBuffer Out, LastingInputFor<Out> In, LastingCounts C, LastingOpFor<Out> O = ReduceOp>
+  Request ireduce_scatterv(In&& in, Out&& out, C&& counts, O&& op = ReduceOp::sum) const {
     return reduce_scatterv_as<Starting>(in, out, counts, op);
   }
 
   // Both have n blocks: block i of in goes to rank i, block i of out comes from rank i. With one buffer: in place.
   template <WritableBuffer Out, InputFor<Out> In>
-  void alltoall(const In& in, Out&& out) const {
-    alltoall_as<Blocking>(in, out);
+  void alltoall(In&& in, Out&& out) const {
+    alltoall_as<Blocking<In>>(in, out);
   }
   template <WritableBuffer Out>
   void alltoall(Out&& inout) const {
-    alltoall_as<Blocking>(in_place, inout);
+    alltoall_as<Blocking<>>(in_place, inout);
   }
   template <WritableBuffer Out, LastingInputFor<Out> In>
   Request ialltoall(In&& in, Out&& out) const {
@@ -315,10 +315,10 @@ class Communicator {
 
   // The same with blocks of their own lengths, side by side, or at displacements. In place: sendcounts and sdispls are
   // not looked at, and what i sends to j must be as long as what j sends to i.
-  template <WritableBuffer Out, InputFor<Out> In>
-  void alltoallv(const In& in, Counts sendcounts, Out&& out, Counts recvcounts, Counts sdispls = {},
-                 Counts rdispls = {}) const {
-    alltoallv_as<Blocking>(in, sendcounts, sdispls, out, recvcounts, rdispls);
+  template <WritableBuffer Out, InputFor<Out> In, AnyCounts SC, AnyCounts RC, AnyCounts SD = Counts,
+            AnyCounts RD = Counts>
+  void alltoallv(In&& in, SC&& sendcounts, Out&& out, RC&& recvcounts, SD&& sdispls = {}, RD&& rdispls = {}) const {
+    alltoallv_as<Blocking<In, SC, RC, SD, RD>>(in, sendcounts, sdispls, out, recvcounts, rdispls);
   }
   template <WritableBuffer Out, LastingInputFor<Out> In, LastingCounts SC, LastingCounts RC, LastingCounts SD = Counts,
             LastingCounts RD = Counts>
@@ -330,10 +330,10 @@ class Communicator {
   // out, the root's own block stays where it is.
   template <ElementBuffer In, WritableBuffer Out>
   requires InputFor<In, Out>
-  void scatter(const In& in, Out&& out, int root) const { scatter_as<Blocking>(in, out, root); }
+  void scatter(In&& in, Out&& out, int root) const { scatter_as<Blocking<In>>(in, out, root); }
   template <ElementBuffer In>
-  void scatter(const In& in, InPlace, int root) const {
-    scatter_at_root_as<Blocking>(in, root);
+  void scatter(In&& in, InPlace, int root) const {
+    scatter_at_root_as<Blocking<In>>(in, root);
   }
   template <LastingBuffer In, WritableBuffer Out>
   requires InputFor<In, Out> Request iscatter(In&& in, Out&& out, int root)
@@ -346,8 +346,8 @@ class Communicator {
   // Rank i's in becomes block i of the root's out; elsewhere out is not looked at and may be empty. In place (at the
   // root only): its block lies in out.
   template <WritableBuffer Out, InputFor<Out> In>
-  void gather(const In& in, Out&& out, int root) const {
-    gather_as<Blocking>(in, out, root);
+  void gather(In&& in, Out&& out, int root) const {
+    gather_as<Blocking<In>>(in, out, root);
   }
   template <WritableBuffer Out, LastingInputFor<Out> In>
   Request igather(In&& in, Out&& out, int root) const {
@@ -355,10 +355,13 @@ class Communicator {
   }
 
  private:
-  // The two ways to make a call, given the C function, its I-form, and the arguments of both.
+  // The two ways to make a call, given the C function, its I-form, and the arguments of both. In a group a blocking
+  // call outlives what it was given, as T&&, where that is a temporary.
+  template <class... Given>
   struct Blocking {
     template <class F, class I, class... A>
     static void call(F function, I, A... arguments) {
+      if constexpr (!(Lasting<Given> && ...)) api_detail::expect_no_group();
       check(function(arguments...));
     }
   };

@@ -391,6 +391,8 @@ GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
  * ended; then as GCCL_Group_end. */
 GCCL_API GCCL_Result GCCL_Group_abort(int code);
+/* How many groups of this thread have begun and not ended; 0: none. */
+GCCL_API int GCCL_Group_depth(void);
 
 /* ---- Devices and topology. Local calls that need no GCCL_Init; any thread may make them. ---- */
 
