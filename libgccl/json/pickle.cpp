@@ -16,61 +16,9 @@
 namespace gccl::json {
 namespace {
 
-// ---- Writing ----
-
 void little(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out += char(value >> 8 * i & 0xff);
 }
-
-void write_text(std::string& out, const std::string& text) {
-  out += 'X';
-  little(out, text.size(), 4);
-  out += text;
-}
-
-void write_value(std::string& out, const nlohmann::json& v) {
-  switch (v.type()) {
-    case nlohmann::json::value_t::boolean: out += v.get<bool>() ? '\x88' : '\x89'; return;
-    case nlohmann::json::value_t::number_integer:
-    case nlohmann::json::value_t::number_unsigned: {
-      const bool large = v.is_number_unsigned() && v.get<std::uint64_t>() > std::uint64_t(INT64_MAX);
-      const auto i =
-          std::int64_t(v.is_number_unsigned() ? v.get<std::uint64_t>() : std::uint64_t(v.get<std::int64_t>()));
-      if (!large && i >= INT32_MIN && i <= INT32_MAX) {
-        out += 'J';
-        return little(out, std::uint64_t(i), 4);
-      }
-      out += '\x8a';
-      out += char(large ? 9 : 8);
-      little(out, std::uint64_t(i), 8);
-      if (large) out += '\0';
-      return;
-    }
-    case nlohmann::json::value_t::number_float: {
-      const auto bits = std::bit_cast<std::uint64_t>(v.get<double>());
-      out += 'G';
-      for (int i = 7; i >= 0; --i) out += char(bits >> 8 * i & 0xff);
-      return;
-    }
-    case nlohmann::json::value_t::string: return write_text(out, v.get_ref<const std::string&>());
-    case nlohmann::json::value_t::array:
-      out += "](";
-      for (const auto& x : v) write_value(out, x);
-      out += 'e';
-      return;
-    case nlohmann::json::value_t::object:
-      out += "}(";
-      for (const auto& [key, x] : v.items()) {
-        write_text(out, key);
-        write_value(out, x);
-      }
-      out += 'u';
-      return;
-    default: out += 'N';
-  }
-}
-
-// ---- Reading ----
 
 struct WrongPickle : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -281,10 +229,38 @@ class Reader {
 
 }  // namespace
 
-std::string to_pickle(const nlohmann::json& value) {
-  std::string out = "\x80\x02";
-  write_value(out, value);
-  return out + '.';
+PickleWriter::PickleWriter(std::string* out) : Writer(out) { out_ += "\x80\x02"; }
+
+void PickleWriter::open(char bracket) { out_ += bracket == '{' ? "}(" : "]("; }
+
+void PickleWriter::close(char bracket) { out_ += bracket == '}' ? 'u' : 'e'; }
+
+void PickleWriter::real(double v) {
+  const auto bits = std::bit_cast<std::uint64_t>(v);
+  out_ += 'G';
+  for (int i = 7; i >= 0; --i) out_ += char(bits >> 8 * i & 0xff);
+}
+
+void PickleWriter::whole(std::int64_t v) {
+  if (v >= INT32_MIN && v <= INT32_MAX) {
+    out_ += 'J';
+    return little(out_, std::uint64_t(v), 4);
+  }
+  out_ += "\x8a\x08";
+  little(out_, std::uint64_t(v), 8);
+}
+
+void PickleWriter::natural(std::uint64_t v) {
+  if (v <= std::uint64_t(INT64_MAX)) return whole(std::int64_t(v));
+  out_ += "\x8a\x09";
+  little(out_, v, 8);
+  out_ += '\0';
+}
+
+void PickleWriter::text(std::string_view v) {
+  out_ += 'X';
+  little(out_, v.size(), 4);
+  out_ += v;
 }
 
 bool from_pickle(std::string_view bytes, nlohmann::json* out, std::string* error) {

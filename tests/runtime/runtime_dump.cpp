@@ -61,6 +61,7 @@ TEST_CASE("ranks whose call takes too long leave dumps in either form, and the o
       const std::string text = contents(prefix + rank + ".json");
       CAPTURE(text);
       CHECK(contains(text, "\"schema\": \"gccl/dump/1\""));
+      CHECK(text == Json::parse(text).dump(1) + "\n");  // keys in order, each once
       CHECK(contains(text, "\"text\": \"allreduce #2 of 1 x f64, sum\""));
       CHECK(contains(text, "\"state\": \"started\""));
       CHECK(contains(text, "\"waits_for\""));

@@ -469,6 +469,33 @@ TEST_CASE("any allocation of the calls about devices and topology may fail, and 
   });
 }
 
+TEST_CASE("a dump that finds no memory is an error, and is written once there is some") {
+  check({.size = 2}, [](int rank) {
+    const GCCL_Comm world = begin();
+    float x[4] = {}, y[4];
+    RANK_SUCCESS(GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, GCCL_SUM, world));
+    const gccl::test::Folder folder;
+    for (const char* name : {"dump.json", "dump"})
+      for (const bool lasting : {false, true}) {
+        const std::string file = folder.path / (name + std::to_string(rank));
+        const std::string path = name == std::string("dump") ? file : file + ".json";
+        int met = 1, failures = 0;
+        for (int n = 0; met; ++n) {
+          denied = {.left = n, .lasting = lasting};
+          const GCCL_Result result = GCCL_Dump(world, path.c_str());
+          met = std::exchange(denied, {}).met;
+          failures += result == GCCL_ERR_SYSTEM;
+          if (result && !(met && result == GCCL_ERR_SYSTEM))
+            report(path + ", allocation " + std::to_string(n) + ": " + std::to_string(result));
+        }
+        RANK_CHECK(failures > 0);
+        RANK_CHECK(std::filesystem::exists(path));
+      }
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 // The watch asks the other rank after a tenth of a second.
 TEST_CASE("one allocation that fails while a wait stalls, whichever it is, leaves the other communicators whole") {
   const int every = gccl::test::wide() ? 1 : 4;  // all 140 take 70 s: scripts/long has them

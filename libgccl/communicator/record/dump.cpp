@@ -9,63 +9,91 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "libgccl/json/pickle.hpp"
 #include "libgccl/json/reader.hpp"
+#include "libgccl/json/writer.hpp"
 
 namespace gccl {
 namespace {
 
-using Json = nlohmann::json;
+using json::Writer;
 
 std::string version_text() {
   return fmt::format("{}.{}.{}", GCCL_VERSION_MAJOR, GCCL_VERSION_MINOR, GCCL_VERSION_PATCH);
 }
 std::string id_text(std::uint64_t id) { return fmt::format("{:016x}", id); }
 
-// ---- GCCL's own form ----
+// ---- GCCL's own form: keys in order, as the library's other documents have them ----
 
-Json own_form(const DumpedCall& c, const std::vector<Rank>& world_rank, bool transfer) {
-  Json j = {{"call", c.name}, {"text", c.text}, {"state", c.state}, {"count", c.count}};
-  if (!transfer) j["sequence"] = c.sequence;
-  if (!c.own) j["internal"] = true;
-  if (c.lengths) j["lengths"] = id_text(c.lengths);
-  if (!c.dtype.empty()) j["dtype"] = c.dtype;
-  if (!c.op.empty()) j["op"] = c.op;
-  if (!c.algorithm.empty()) j["algorithm"] = c.algorithm;
-  j[transfer ? "peer" : "root"] = c.root;
-  if (c.began_ns) j["began_ns"] = c.began_ns;
-  if (c.ended_ns) j["ended_ns"] = c.ended_ns;
-  if (!c.waits_what.empty())
-    j["waits_for"] = {{"rank", c.waits_for}, {"world_rank", world_rank[c.waits_for]}, {"what", c.waits_what}};
-  return j;
+void own_form(Writer& w, const DumpedCall& c, const std::vector<Rank>& world_rank, bool transfer) {
+  w.object([&] {
+    if (!c.algorithm.empty()) w.member("algorithm", c.algorithm);
+    if (c.began_ns) w.member("began_ns", c.began_ns);
+    w.member("call", c.name);
+    w.member("count", c.count);
+    if (!c.dtype.empty()) w.member("dtype", c.dtype);
+    if (c.ended_ns) w.member("ended_ns", c.ended_ns);
+    if (!c.own) w.member("internal", true);
+    if (c.lengths) w.member("lengths", id_text(c.lengths));
+    if (!c.op.empty()) w.member("op", c.op);
+    w.member(transfer ? "peer" : "root", c.root);
+    if (!transfer) w.member("sequence", c.sequence);
+    w.member("state", c.state);
+    w.member("text", c.text);
+    if (c.waits_what.empty()) return;
+    w.key("waits_for");
+    w.object([&] {
+      w.member("rank", c.waits_for);
+      w.member("what", c.waits_what);
+      w.member("world_rank", world_rank[c.waits_for]);
+    });
+  });
 }
 
-Json own_form(const DumpedRank& d) {
-  Json communicators = Json::array();
-  for (const DumpedCommunicator& c : d.communicators) {
-    Json calls = Json::array(), transfers = Json::array();
-    for (const DumpedCall& call : c.calls) calls.push_back(own_form(call, c.world_rank, false));
-    for (const DumpedCall& call : c.transfers) transfers.push_back(own_form(call, c.world_rank, true));
-    Json j = {{"id", id_text(c.id)},   {"world", c.world},          {"rank", c.rank},
-              {"ranks", c.world_rank}, {"calls", std::move(calls)}, {"transfers", std::move(transfers)}};
-    if (!c.failure.empty()) j["failure"] = json::valid_text(c.failure);
-    communicators.push_back(std::move(j));
-  }
-  Json j = {{"schema", "gccl/dump/1"},
-            {"version", version_text()},
-            {"world", id_text(d.world)},
-            {"rank", d.rank},
-            {"size", d.size},
-            {"host", json::valid_text(d.host)},
-            {"pid", ::getpid()},
-            {"reason", json::valid_text(d.reason)},
-            {"communicators", std::move(communicators)}};
-  if (d.skipped != 0u) j["skipped"] = d.skipped ? Json(*d.skipped) : Json();
-  return j;
+void own_form(Writer& w, const DumpedCommunicator& c) {
+  w.object([&] {
+    w.key("calls");
+    w.array([&] {
+      for (const DumpedCall& call : c.calls) own_form(w, call, c.world_rank, false);
+    });
+    if (!c.failure.empty()) w.member("failure", json::valid_text(c.failure));
+    w.member("id", id_text(c.id));
+    w.member("rank", c.rank);
+    w.key("ranks");
+    w.array([&] {
+      for (const Rank r : c.world_rank) w.value(r);
+    });
+    w.key("transfers");
+    w.array([&] {
+      for (const DumpedCall& call : c.transfers) own_form(w, call, c.world_rank, true);
+    });
+    w.member("world", c.world);
+  });
+}
+
+void own_form(Writer& w, const DumpedRank& d) {
+  w.object([&] {
+    w.key("communicators");
+    w.array([&] {
+      for (const DumpedCommunicator& c : d.communicators) own_form(w, c);
+    });
+    w.member("host", json::valid_text(d.host));
+    w.member("pid", ::getpid());
+    w.member("rank", d.rank);
+    w.member("reason", json::valid_text(d.reason));
+    w.member("schema", "gccl/dump/1");
+    w.member("size", d.size);
+    if (!d.skipped) {
+      w.key("skipped");
+      w.null();
+    } else if (*d.skipped > 0) {
+      w.member("skipped", *d.skipped);
+    }
+    w.member("version", version_text());
+    w.member("world", id_text(d.world));
+  });
 }
 
 // ---- PyTorch's ----
@@ -89,11 +117,28 @@ constexpr TorchCall kTorchCalls[] = {
     {"allgatherv", "all_gather", false, true},
     {"reduce_scatterv", "reduce_scatter", true, false},
 };
+const char* torch_name(const DumpedCommunicator& c) { return c.world ? "default_pg" : "undefined"; }
 constexpr std::string_view kTorchTypes[][2] = {{"f32", "Float"},     {"f64", "Double"}, {"f16", "Half"},
                                                {"bf16", "BFloat16"}, {"i8", "Char"},    {"u8", "Byte"},
                                                {"i32", "Int"},       {"i64", "Long"},   {"i16", "Short"}};
 
-Json torch_entry(const DumpedCommunicator& c, const DumpedCall& call, std::size_t record, bool transfer) {
+void list_of(Writer& w, std::string_view name, const auto& only) {
+  w.key(name);
+  w.array([&] { w.value(only); });
+}
+
+void sizes_of(Writer& w, std::string_view name, std::uint64_t only) {
+  w.key(name);
+  w.array([&] { w.array([&] { w.value(only); }); });
+}
+
+// Null where it is not known.
+void time_of(Writer& w, std::string_view name, std::int64_t ns) {
+  w.key(name);
+  ns ? w.value(ns) : w.null();
+}
+
+void torch_entry(Writer& w, const DumpedCommunicator& c, const DumpedCall& call, std::size_t record, bool transfer) {
   std::string name = "all_reduce_barrier";
   const std::uint64_t n = c.world_rank.size();
   const std::uint64_t block = call.lengths ? (call.count + n - 1) / n : call.count;
@@ -112,61 +157,111 @@ Json torch_entry(const DumpedCommunicator& c, const DumpedCall& call, std::size_
   std::string type = call.dtype;
   for (const auto& [ours, theirs] : kTorchTypes)
     if (call.dtype == ours) type = theirs;
-  const Json types = Json::array({type});
-  const auto time = [](std::int64_t ns) { return ns ? Json(ns) : Json(); };
-  const bool completed = call.state == std::string_view("completed");
-  return {{"record_id", record},
-          {"pg_id", 0},
-          {"process_group", Json::array({id_text(c.id), c.world ? "default_pg" : "undefined"})},
-          {"collective_seq_id", transfer ? 0 : call.sequence},
-          {"p2p_seq_id", 0},
-          {"op_id", record},
-          {"profiling_name", "nccl:" + name},
-          {"time_created_ns", call.began_ns},
-          {"duration_ms", call.ended_ns ? Json(double(call.ended_ns - call.began_ns) * 1e-6) : Json()},
-          {"input_sizes", Json::array({Json::array({in})})},
-          {"input_dtypes", types},
-          {"output_sizes", Json::array({Json::array({out})})},
-          {"output_dtypes", types},
-          {"state", call.state},
-          {"time_discovered_started_ns", time(call.state == std::string_view("scheduled") ? 0 : call.began_ns)},
-          {"time_discovered_completed_ns", time(call.ended_ns)},
-          {"retired", completed},
-          {"timeout_ms", 0},
-          {"is_p2p", transfer},
-          {"frames", Json::array()}};
+  const std::string_view state = call.state;
+  w.object([&] {
+    w.member("record_id", record);
+    w.member("pg_id", 0);
+    w.key("process_group");
+    w.array([&] {
+      w.value(id_text(c.id));
+      w.value(torch_name(c));
+    });
+    w.member("collective_seq_id", transfer ? 0 : call.sequence);
+    w.member("p2p_seq_id", 0);
+    w.member("op_id", record);
+    w.member("profiling_name", "nccl:" + name);
+    w.member("time_created_ns", call.began_ns);
+    w.key("duration_ms");
+    call.ended_ns ? w.value(double(call.ended_ns - call.began_ns) * 1e-6) : w.null();
+    sizes_of(w, "input_sizes", in);
+    list_of(w, "input_dtypes", type);
+    sizes_of(w, "output_sizes", out);
+    list_of(w, "output_dtypes", type);
+    w.member("state", state);
+    time_of(w, "time_discovered_started_ns", state == "scheduled" ? 0 : call.began_ns);
+    time_of(w, "time_discovered_completed_ns", call.ended_ns);
+    w.member("retired", state == "completed");
+    w.member("timeout_ms", 0);
+    w.member("is_p2p", transfer);
+    w.key("frames");
+    w.array([] {});
+  });
 }
 
-Json torch_form(const DumpedRank& d) {
-  Json groups = Json::object(), status = Json::object(), entries = Json::array();
+void torch_entries(Writer& w, const DumpedRank& d) {
+  std::size_t record = 0;
   for (const DumpedCommunicator& c : d.communicators) {
-    const std::string id = id_text(c.id);
-    std::string ranks;
-    for (const Rank r : c.world_rank) ranks += fmt::format("{}{}", ranks.empty() ? "[" : ", ", r);
-    groups[id] = {{"name", id}, {"desc", c.world ? "default_pg" : "undefined"}, {"ranks", ranks + "]"}};
-    std::int64_t last[3] = {-1, -1, -1}, before_ns = 0;
+    std::int64_t before_ns = 0;
     for (DumpedCall call : c.calls) {
       if (call.began_ns == 0) call.began_ns = before_ns;  // there it is a number always: not before this
       before_ns = call.began_ns;
-      const std::string_view state = call.state;
-      last[0] = call.sequence;
-      if (state != "scheduled") last[1] = call.sequence;
-      if (state == "completed") last[2] = call.sequence;
-      entries.push_back(torch_entry(c, call, entries.size(), false));
+      torch_entry(w, c, call, record++, false);
     }
-    for (const DumpedCall& call : c.transfers) entries.push_back(torch_entry(c, call, entries.size(), true));
-    status[id] = {{"last_enqueued_collective", last[0]},
-                  {"last_started_collective", last[1]},
-                  {"last_completed_collective", last[2]}};
+    for (const DumpedCall& call : c.transfers) torch_entry(w, c, call, record++, true);
   }
-  return {{"version", "2.10"},
-          {"pg_config", std::move(groups)},
-          {"pg_status", std::move(status)},
-          {"comm_lib_version", fmt::format("gccl {}", version_text())},
-          {"entries", std::move(entries)},
-          // Its entries have no place for an operation, a root and who waits for whom. PyTorch's analyser passes over
-          // keys that it does not know.
-          {"gccl", own_form(d)}};
+}
+
+void torch_group(Writer& w, const DumpedCommunicator& c) {
+  std::string ranks;
+  for (const Rank r : c.world_rank) ranks += fmt::format("{}{}", ranks.empty() ? "[" : ", ", r);
+  w.object([&] {
+    w.member("name", id_text(c.id));
+    w.member("desc", torch_name(c));
+    w.member("ranks", ranks + "]");
+  });
+}
+
+void torch_status(Writer& w, const DumpedCommunicator& c) {
+  std::int64_t enqueued = -1, started = -1, completed = -1;
+  for (const DumpedCall& call : c.calls) {
+    const std::string_view state = call.state;
+    enqueued = call.sequence;
+    if (state != "scheduled") started = call.sequence;
+    if (state == "completed") completed = call.sequence;
+  }
+  w.object([&] {
+    w.member("last_enqueued_collective", enqueued);
+    w.member("last_started_collective", started);
+    w.member("last_completed_collective", completed);
+  });
+}
+
+void torch_form(Writer& w, const DumpedRank& d) {
+  const auto of_each = [&](std::string_view name, auto write) {
+    w.key(name);
+    w.object([&] {
+      for (const DumpedCommunicator& c : d.communicators) {
+        w.key(id_text(c.id));
+        write(w, c);
+      }
+    });
+  };
+  w.object([&] {
+    w.member("version", "2.10");
+    of_each("pg_config", torch_group);
+    of_each("pg_status", torch_status);
+    w.member("comm_lib_version", "gccl " + version_text());
+    w.key("entries");
+    w.array([&] { torch_entries(w, d); });
+    // Its entries have no place for an operation, a root and who waits for whom. PyTorch's analyser passes over keys
+    // that it does not know.
+    w.key("gccl");
+    own_form(w, d);
+  });
+}
+
+std::string text_of(const DumpedRank& d, bool as_json) {
+  std::string text;
+  if (as_json) {
+    json::JsonWriter w(&text);
+    own_form(w, d);
+    text += '\n';
+  } else {
+    json::PickleWriter w(&text);
+    torch_form(w, d);
+    w.end();
+  }
+  return text;
 }
 
 std::atomic<std::uint32_t> asked{0};
@@ -180,8 +275,7 @@ std::string hidden(const std::string& path) {
 }  // namespace
 
 Status write_dump(const DumpedRank& rank, const std::string& path) {
-  const std::string text =
-      path.ends_with(".json") ? json::format_value(own_form(rank), 1) + '\n' : json::to_pickle(torch_form(rank));
+  const std::string text = text_of(rank, path.ends_with(".json"));
   static std::atomic<unsigned> drafts{0};  // each has its own: two threads may write at the same time
   const std::string draft = fmt::format("{}.{}.{}.draft", hidden(path), ::getpid(), drafts++);
   const auto wrong = [&](int error) {
