@@ -172,19 +172,20 @@ Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
   return {};
 }
 
-Status not_in_group_of_ranks(CommunicatorCore& c, const char* function) {
-  if (!current_group()) return {};
+Status others_can_call(CommunicatorCore& c, const char* function) {
   const std::uint64_t id = c.id();
-  std::lock_guard lock(owned_mutex);
-  for (const auto& other : owned())
-    if (other.get() != &c && other->id() == id)
-      return Status::error(
-          fmt::format("{} was called in a group, by a process that is several ranks of the communicator: it waits for "
-                      "the other ranks' calls right away; expected it outside of groups, in a thread for each rank "
-                      "(gccl::CommunicationGroup::in_parallel)",
-                      function),
-          GCCL_ERR_INVALID_USAGE);
-  return {};
+  const auto is_other = [&](const auto& o) { return o.get() != &c && o->id() == id; };
+  {
+    std::lock_guard lock(owned_mutex);
+    if (std::ranges::none_of(owned(), is_other)) return {};
+  }
+  if (!current_group() && !one_thread()) return {};
+  return Status::error(
+      fmt::format("{} was called {}, by a process that is several ranks of the communicator: it waits for the other "
+                  "ranks' calls right away; expected it outside of groups, in a thread for each rank "
+                  "(gccl::CommunicationGroup::in_parallel)",
+                  function, current_group() ? "in a group" : "in the only thread"),
+      GCCL_ERR_INVALID_USAGE);
 }
 
 namespace {
@@ -346,7 +347,7 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
     *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
       return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_split"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_split"); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     if (const Status s = split_communicator(*c, color, key, &made); !s.ok()) return failed_on(*c, s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
@@ -361,7 +362,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_create"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_create"); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok())
       return failed_on(*c, s);
@@ -377,7 +378,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (c->why().ok())  // else it waits for nobody
-      if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_free"); !s.ok()) return failed(s);
+      if (const Status s = others_can_call(*c, "GCCL_Comm_free"); !s.ok()) return failed(s);
     const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
     return failed(freed(comm, s, [] {}));

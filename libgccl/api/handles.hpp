@@ -38,9 +38,9 @@ Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all);
 // Ends the communicator, where it is one, on all ranks.
 void break_after(GCCL_Comm comm, Status why) noexcept;
 
-// Not ok in a group of a process that is another rank of the communicator, too: for calls that wait for the other ranks
-// right away, as the thread could make that rank's call only afterwards.
-Status not_in_group_of_ranks(CommunicatorCore& c, const char* function);
+// For calls that wait for the other ranks right away. Not ok where this process is another rank of the communicator,
+// too, and the thread could make that rank's call only afterwards: in a group, or as the only thread.
+Status others_can_call(CommunicatorCore& c, const char* function);
 
 // Waits for operations in turns, as one thread may be several ranks that wait for each other. The first error.
 Status wait_in_turns(std::vector<Operation*> operations);

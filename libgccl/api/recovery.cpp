@@ -70,7 +70,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_agree"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_agree"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     return failed_on(*c, agreement(*c, [&] { return recovery_of(*c).agree(*c, flags); }));
   });
@@ -83,7 +83,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_shrink"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_shrink"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     if (const Status s = agreement(*c, [&] { return recovery_of(*c).shrink(*c, &made); }); !s.ok())
@@ -101,7 +101,7 @@ GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_
     if (most < 1) return failed(invalid(fmt::format("most is {}: expected 1 or more", most)));
     if (wait_ms < 0) return failed(invalid(fmt::format("wait_ms is {}: expected 0 or more", wait_ms)));
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_grow"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_grow"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     const Growth growth{.most = Rank(most), .wait_ms = std::min<std::int64_t>(wait_ms, kTimeoutMsMax)};
@@ -133,7 +133,7 @@ GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy)
     if (policy < GCCL_FAIL || policy > GCCL_REJOIN)
       return failed(invalid(fmt::format(
           "policy is {}: expected GCCL_FAIL (0), GCCL_SHRINK (1), GCCL_SPARE (2) or GCCL_REJOIN (3)", int(policy))));
-    if (const Status s = not_in_group_of_ranks(*c, "GCCL_Comm_set_on_failure"); !s.ok()) return failed(s);
+    if (const Status s = others_can_call(*c, "GCCL_Comm_set_on_failure"); !s.ok()) return failed(s);
     return failed_on(*c, c->survival().set_policy(policy));
   });
 }

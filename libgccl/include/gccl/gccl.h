@@ -384,8 +384,8 @@ GCCL_API GCCL_Result GCCL_Progress(void);
  * one thread that drives several ranks, and for sends and receives in any order. Nests. A thread that ends in between
  * gives its calls up, as by GCCL_Request_free: they go on, and use their buffers. What makes or frees communicators
  * (GCCL_Comm_split, _create, _free, _shrink, _grow) waits for the other ranks all the same, and so do GCCL_Comm_agree and
- * GCCL_Comm_set_on_failure: where this process is another rank of comm, too, they are GCCL_ERR_INVALID_USAGE in between.
- * They need a thread for each rank. */
+ * GCCL_Comm_set_on_failure: where this process is another rank of comm, too, they need a thread for each rank, and are
+ * GCCL_ERR_INVALID_USAGE in between, and where the process has one thread. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
