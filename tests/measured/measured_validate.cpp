@@ -1,4 +1,4 @@
-// Statistics, outliers and predictions of `gccl validate`.
+// Statistics and predictions of `gccl validate`.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -15,7 +15,6 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/measured/predict/predict.hpp"
-#include "sim/measured/validation/outliers.hpp"
 #include "sim/measured/validation/statistics.hpp"
 #include "tests/measured/table_text.hpp"
 #include "tests/support/json_schema.hpp"
@@ -65,51 +64,6 @@ TEST_CASE("error statistics are those of a calculation by hand") {
   CHECK(size_class(32768) == "< 1 MiB");
   CHECK(size_class(1 << 20) == "< 64 MiB");
   CHECK(size_class(64 << 20) == ">= 64 MiB");
-}
-
-TEST_CASE("a point several times slower than those beside it is an outlier, a step up is none") {
-  std::vector<Measurement> curve;
-  for (int k = 3; k <= 30; ++k) curve.push_back(row(2, 4, Count(1) << k, 20 + double(Count(1) << k) / 20e3));
-  for (const std::string& why : outliers_of(curve)) CHECK(why.empty());
-  const auto planted = [&](std::vector<std::pair<std::size_t, double>> factors) {
-    std::vector<Measurement> rows = curve;
-    for (const auto& [i, f] : factors) rows[i].time_us *= f;
-    std::vector<std::size_t> found;
-    const auto why = outliers_of(rows);
-    for (std::size_t i = 0; i < why.size(); ++i)
-      if (!why[i].empty()) found.push_back(i);
-    return found;
-  };
-  CHECK(planted({{5, 3}}) == std::vector<std::size_t>{5});
-  CHECK(planted({{24, 3}}) == std::vector<std::size_t>{24});  // where time grows with size
-  CHECK(planted({{0, 2.5}}) == std::vector<std::size_t>{0});
-  CHECK(planted({{27, 2.5}}) == std::vector<std::size_t>{27});
-  CHECK(planted({{5, 4}, {12, 6}}) == std::vector<std::size_t>{5, 12});
-  CHECK(planted({{5, 1.8}}).empty());
-  CHECK(planted({{0, 0.01}}) == std::vector<std::size_t>{0});  // nothing was sent, and the next is not slow beside it
-  CHECK(planted({{9, 0.2}}) == std::vector<std::size_t>{9});
-  CHECK(planted({{9, 0.3}}).empty());
-  // Another protocol from 64 KiB on: three times as slow, and it stays.
-  std::vector<std::pair<std::size_t, double>> step;
-  for (std::size_t i = 13; i < 28; ++i) step.emplace_back(i, 3.0);
-  CHECK(planted(step).empty());
-}
-
-TEST_CASE("outliers are also found between neighbouring numbers of nodes, one node aside") {
-  std::vector<Measurement> rows;
-  for (const Rank nodes : {1u, 2u, 4u, 8u, 16u}) rows.push_back(row(nodes, 4, 1 << 20, nodes == 1 ? 10 : 100 + nodes));
-  for (const std::string& why : outliers_of(rows)) CHECK(why.empty());
-  rows[3].time_us *= 3;
-  const auto why = outliers_of(rows);
-  CHECK(why[3].find("numbers of nodes") != std::string::npos);
-  for (const std::size_t i : {0, 1, 2, 4}) CHECK(why[i].empty());
-}
-
-TEST_CASE("repeated runs of a curve are judged each for itself") {
-  std::vector<Measurement> rows;
-  for (const double slow : {1.0, 8.0})
-    for (int k = 3; k <= 20; ++k) rows.push_back(row(2, 4, Count(1) << k, slow * (20 + double(Count(1) << k) / 20e3)));
-  for (const std::string& why : outliers_of(rows)) CHECK(why.empty());
 }
 
 TEST_CASE("algorithms of other libraries are known by their names, others are not guessed") {

@@ -27,7 +27,9 @@ double times_expected(const Curve& curve, std::size_t i) {
   } else {
     const CurvePoint &before = curve[i - 1], &after = curve[i + 1];
     const double part = std::log(p.x / before.x) / std::log(after.x / before.x);
-    least = most = before.time * std::pow(after.time / before.time, part);
+    most = before.time * std::pow(after.time / before.time, part);
+    // A latency and a bandwidth, a + b x, lie below that line, and far below it where sizes are far apart.
+    least = std::min(most, std::max(before.time, after.time * p.x / after.x));
   }
   return p.time > most ? p.time / most : p.time < least ? p.time / least : 1;
 }
@@ -35,23 +37,25 @@ double times_expected(const Curve& curve, std::size_t i) {
 // Above 1: beyond what is taken for noise.
 double oddity(double times) { return times >= 1 ? times / kSlowFactor : 1 / times / kFastFactor; }
 
-// Calls found(row, times) for each outlier of a curve.
+// Calls judged(row, times) for each point of a curve of three or more: how many times what is expected an outlier took,
+// 1 for the others.
 template <class F>
-void judge_curve(Curve curve, F found) {
+void judge_curve(Curve curve, F judged) {
   std::sort(curve.begin(), curve.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
   if (curve.size() < 3) return;
   std::vector<double> odd;
   for (std::size_t i = 0; i < curve.size(); ++i) odd.push_back(oddity(times_expected(curve, i)));
   while (curve.size() > 2) {
     const auto worst = std::max_element(odd.begin(), odd.end()) - odd.begin();
-    if (odd[std::size_t(worst)] <= 1) return;
-    found(curve[std::size_t(worst)].row, times_expected(curve, std::size_t(worst)));
+    if (odd[std::size_t(worst)] <= 1) break;
+    judged(curve[std::size_t(worst)].row, times_expected(curve, std::size_t(worst)));
     curve.erase(curve.begin() + worst);
     odd.erase(odd.begin() + worst);
     // Only the two beside it have another neighbour now, or none.
     for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(worst - 1, 0); i <= worst && i < std::ssize(curve); ++i)
       odd[std::size_t(i)] = oddity(times_expected(curve, std::size_t(i)));
   }
+  for (const CurvePoint& p : curve) judged(p.row, 1.0);
 }
 
 // Curves of rows with the same key; where a size comes several times, the k-th of each size are one curve.
@@ -65,9 +69,9 @@ class Curves {
     runs[run].push_back(p);
   }
   template <class F>
-  void judge(F found) const {
+  void judge(F judged) const {
     for (const auto& [key, of_key] : runs_)
-      for (const Curve& run : of_key.runs) judge_curve(run, found);
+      for (const Curve& run : of_key.runs) judge_curve(run, judged);
   }
 
  private:
@@ -115,13 +119,28 @@ std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
                    {double(m.nodes), m.time_us, i});
   }
   std::vector<std::string> why(rows.size());
-  const auto say = [&](std::string_view beside) {
-    return [&why, beside](std::size_t row, double times) {
-      if (why[row].empty()) why[row] = fmt::format("{:.2g} times what the {} beside it suggest", times, beside);
-    };
+  const auto say = [&](std::size_t row, double times, std::string_view beside) {
+    if (times != 1 && why[row].empty())
+      why[row] = fmt::format("{:.2g} times what the {} beside it suggest", times, beside);
   };
-  by_size.judge(say("sizes"));
-  by_nodes.judge(say("numbers of nodes"));
+  by_size.judge([&](std::size_t row, double times) { say(row, times, "sizes"); });
+  // Where most sizes of a number of nodes are odd, that is how the system is with so many.
+  struct Scale {
+    std::vector<std::pair<std::size_t, double>> judged;
+    std::size_t odd = 0;
+  };
+  std::map<std::tuple<std::string, std::string, Rank, Rank, Collective, std::string, std::string, std::string>, Scale>
+      scales;
+  by_nodes.judge([&](std::size_t row, double times) {
+    const Measurement& m = rows[row];
+    Scale& scale =
+        scales[{m.at.file, m.system, m.nodes, m.cards, m.kind, m.algorithm, m.protocol, kind_of_note(m.note)}];
+    scale.judged.emplace_back(row, times);
+    scale.odd += times != 1;
+  });
+  for (const auto& [key, scale] : scales)
+    if (2 * scale.odd < scale.judged.size() + 1)  // of each one's others fewer than half are odd
+      for (const auto& [row, times] : scale.judged) say(row, times, "numbers of nodes");
   return why;
 }
 

@@ -10,9 +10,11 @@ namespace gccl::sim {
 
 // A point is an outlier where it took more than kSlowFactor times as long as what is expected between its neighbours in
 // size on the same curve, or at the same size between the neighbouring numbers of nodes; or less than a kFastFactor-th
-// of it. Expected is a straight line through the neighbours' logarithms; at an end of a curve anything from the
-// neighbour's time to that scaled with the size. One point makes its neighbours look odd, so the worst is taken out and
-// the rest judged anew. A single node is no neighbour of several: the network begins there.
+// of it. Expected is what any latency and bandwidth give: at most a straight line through the neighbours' logarithms,
+// at least the smaller neighbour's time and the larger one's scaled with the size; at an end of a curve anything from
+// the neighbour's time to that scaled with the size. One point makes its neighbours look odd, so the worst is taken out
+// and the rest judged anew. A single node is no neighbour of several: the network begins there. Numbers of nodes say
+// nothing of a row where half of the other sizes on as many nodes or more are odd, too: that is the system.
 constexpr double kSlowFactor = 2, kFastFactor = 4;
 
 // A note without its numbers: what a file says of every point of a run differs in those.
