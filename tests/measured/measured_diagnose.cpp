@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "libgccl/schedule/types.hpp"
 #include "sim/measured/diagnosis/evidence.hpp"
@@ -244,6 +246,39 @@ TEST_CASE("what no cause explains is said to be unexplained") {
   CAPTURE(found.diagnosis["hypotheses"].dump(1));
   CHECK(found.diagnosis["verdict"] == "unexplained");
   CHECK(found.code == 1);
+}
+
+TEST_CASE("a number of nodes that is slow is a shortfall, in all sizes as in the longest") {
+  const Folder folder;
+  folder.write("healthy.json", healthy_cluster().dump());
+  const auto table_of = [](const std::function<double(int, Count)>& us) {
+    std::string text = kStatedColumns;
+    for (const int nodes : {2, 3, 4})
+      for (Count bytes = kShortest; bytes <= kLongest; bytes *= 4)
+        text += fmt::format("box,{},8,all_reduce,auto,auto,{},{:.3f}\n", nodes, bytes, us(nodes, bytes));
+    return text;
+  };
+  folder.write("asked.csv", table_of([](int, Count) { return 1; }));
+  const Ended v = run_gccl({"validate", "asked.csv", "--cluster", "healthy.json", "--json", "-"}, folder.path);
+  REQUIRE(v.code == 0);
+  std::map<std::pair<int, Count>, double> healthy;
+  const Json document = Json::parse(v.out);
+  for (const Json& row : document["rows"])
+    healthy[{row["nodes"].get<int>(), row["bytes"].get<Count>()}] = row["predicted_us"].get<double>();
+  for (const int slow : {0, 2, 3, 4})
+    for (const Count least : {kShortest, kLongest / 16}) {
+      CAPTURE(slow);
+      CAPTURE(least);
+      folder.write("m.csv", table_of([&](int nodes, Count bytes) {
+                     return healthy.at({nodes, bytes}) * (nodes == slow && bytes >= least ? 6 : 1);
+                   }));
+      const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json"}, folder.path);
+      CAPTURE(d.out);
+      CHECK(d.code == (slow ? 1 : 0));
+      CHECK((d.out.find("As expected") == d.out.npos) == (slow != 0));
+      // Three sizes are outliers beside those of other numbers of nodes, ten are none.
+      CHECK((d.out.find("judged by 27 of 30 rows") != d.out.npos) == (slow != 0 && least != kShortest));
+    }
 }
 
 TEST_CASE("fits find the fixed cost and the factor, and more variants are no evidence by themselves") {

@@ -66,7 +66,8 @@ using MeasuredCurve = std::tuple<Collective, Rank, Rank, std::string>;
 struct Group {
   std::vector<std::size_t> rows, used;                        // used: those that are no outliers
   std::vector<Observed> points;                               // of the used ones
-  std::map<std::pair<MeasuredCurve, int>, std::size_t> bins;  // of a curve and a power of four
+  std::map<std::pair<MeasuredCurve, int>, std::size_t> bins;  // of a curve and a power of four; of all rows
+  std::vector<std::size_t> bin;                               // of each row
 
   Times of(const Times& all) const {
     Times some;
@@ -80,10 +81,11 @@ Group group_of(std::vector<std::size_t> members, const std::vector<Measurement>&
   Group g;
   g.rows = std::move(members);
   for (const std::size_t i : g.rows) {
-    if (!outliers[i].empty()) continue;
     const Measurement& m = rows[i];
     const MeasuredCurve curve{m.kind, m.nodes, m.cards, m.algorithm + "," + m.protocol};
     const auto bin = g.bins.try_emplace({curve, std::ilogb(double(m.bytes)) / 2}, g.bins.size()).first->second;
+    g.bin.push_back(bin);
+    if (!outliers[i].empty()) continue;
     g.used.push_back(i);
     g.points.push_back({m.time_us, bin});
   }
@@ -163,10 +165,11 @@ struct Shortfall {
   bool any() const { return share >= kShortShare || longest; }
 };
 
-Shortfall shortfall(const Group& group, const Times& expected) {
+// ratio: of each row's bandwidth to the expected one. What is far off what lies beside it is short, too: a cliff at the
+// end of a curve would be.
+Shortfall shortfall(const Group& group, const Times& ratio) {
   std::vector<std::vector<double>> ratios(group.bins.size());
-  for (std::size_t k = 0; k < group.points.size(); ++k)
-    ratios[group.points[k].bin].push_back(expected[k] / group.points[k].us);
+  for (std::size_t k = 0; k < ratio.size(); ++k) ratios[group.bin[k]].push_back(ratio[k]);
   Shortfall found;
   std::map<MeasuredCurve, std::vector<bool>> curves;  // shortest first
   for (const auto& [place, bin] : group.bins) {
@@ -194,9 +197,10 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
   // Nothing was seen to be faster than its links: a cluster that is ill has shown no better ones.
   if (ill) expectation.factor = std::max(expectation.factor, 1.0);
   const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[holds.model][row]); };
-  Times expected;
-  for (const std::size_t i : group.used) expected.push_back(expected_us(i));
-  const Shortfall found = shortfall(group, expected);
+  Times ratio, ratio_used;
+  for (const std::size_t i : group.rows) ratio.push_back(expected_us(i) / rows[i].time_us);
+  for (const std::size_t i : group.used) ratio_used.push_back(expected_us(i) / rows[i].time_us);
+  const Shortfall found = shortfall(group, ratio);
   const bool named = ill && first.probability >= kNamed * of(causes, "unknown").probability;
   const Measurement& any = rows[group.rows.front()];
   Json table = Json::array(), list = Json::array();
@@ -226,11 +230,9 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
                     {"fixed_us", r.best.fixed_us},
                     {"factor", r.best.factor},
                     {"check", r.hypothesis->check}});
-  std::vector<double> ratios;
-  for (std::size_t k = 0; k < group.points.size(); ++k) ratios.push_back(expected[k] / group.points[k].us);
-  const std::string verdict = found.any()                        ? named ? "explained" : "unexplained"
-                              : quantile(ratios, 0.5) > kTooFast ? "implausible"
-                                                                 : "healthy";
+  const std::string verdict = found.any()                                       ? named ? "explained" : "unexplained"
+                              : quantile(std::move(ratio_used), 0.5) > kTooFast ? "implausible"
+                                                                                : "healthy";
   return {{"system", any.system},
           {"note", any.note},
           {"verdict", verdict},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/diagnosis/diagnosis.hpp"
 #include "sim/measured/validation/validation.hpp"
@@ -60,6 +61,14 @@ std::string verdict_text(const Json& d) {
   return text + fmt::format("Look at: {}.\n", text_in(first["check"]));
 }
 
+std::string outliers_text(const Json& rows) {
+  const auto outliers =
+      std::count_if(rows.begin(), rows.end(), [](const Json& row) { return row["outlier"].get<bool>(); });
+  if (outliers == 0) return {};
+  return fmt::format("Causes and errors are judged by {} of {}: the others are outliers.\n",
+                     rows.size() - std::size_t(outliers), counted(rows.size(), "row"));
+}
+
 std::string causes_text(const Json& hypotheses, std::size_t columns) {
   std::vector<std::vector<std::string>> lines{{"cause", "likely", "error", "at best as"}};
   for (const Json& h : hypotheses)
@@ -78,7 +87,8 @@ std::string diagnosis_text(Json document, std::size_t columns) {
     std::string what = text_in(d["system"]);
     if (const std::string note = text_in(d["note"]); !note.empty()) what += (what.empty() ? "" : ": ") + note;
     text += fmt::format("{}{}{}\n\n", text_in(document["cluster"]["name"]), what.empty() ? "" : ": ", what);
-    text += rows_text(d["rows"], columns) + '\n' + verdict_text(d) + '\n' + causes_text(d["hypotheses"], columns);
+    text += rows_text(d["rows"], columns) + '\n' + verdict_text(d) + outliers_text(d["rows"]) + '\n' +
+            causes_text(d["hypotheses"], columns);
   }
   if (!document["skipped"].empty()) text += '\n' + skipped_text(document["skipped"]);
   for (const Json& remark : document["remarks"]) text += text_in(remark) + "\n";
