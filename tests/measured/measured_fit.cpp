@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "libgccl/cluster/read/parameters.hpp"
+#include "libgccl/json/reader.hpp"
 #include "sim/measured/fit/fit.hpp"
 #include "tests/measured/table_text.hpp"
 #include "tests/support/json_schema.hpp"
@@ -83,6 +85,84 @@ TEST_CASE("a set is written with what changed, its source, and on its base") {
   const JsonSchema schema(Json::parse(read_text(kRoot / "libgccl/cluster/parameters.schema.json")));
   CHECK(schema.accepts(set));
   CHECK(schema.accepts(whole));
+}
+
+// What a fit that changes nothing reports of these rows.
+sim::FitReport report_of(const std::vector<sim::Measurement>& rows, const std::string& cluster, sim::HoldOut hold_out) {
+  const Folder folder;
+  const auto file = folder.write("c.json", cluster);
+  const json::Node node = json::Node::load(file);
+  sim::FitProblem problem{&rows, file, node, read_parameters(node.at("parameters"))};
+  std::vector<sim::SkippedRow> skipped;
+  const sim::Minimise nothing = [](unsigned, const double*, const double*, double*, double (*)(const double*, void*),
+                                   void*, int) { return 0.0; };
+  const sim::FitReport report = sim::fit(problem, nothing, {.hold_out = hold_out, .corrections = false}, skipped);
+  CHECK(skipped.empty());
+  return report;
+}
+
+sim::Measurement ring_row(Rank nodes, Rank cards, Count bytes, double us) {
+  sim::Measurement m;
+  m.at = {"f", 1};
+  m.nodes = nodes;
+  m.cards = cards;
+  m.kind = Collective::allreduce;
+  m.collective = "all_reduce";
+  m.algorithm = "ring";
+  m.bytes = bytes;
+  m.time_us = us;
+  return m;
+}
+
+TEST_CASE("every second size of each curve is held out, also where the sizes of two are never the same") {
+  std::vector<sim::Measurement> rows;
+  for (Count bytes = 1024; bytes <= 1 << 20; bytes *= 4) {
+    rows.push_back(ring_row(1, 4, bytes, 10 + double(bytes) / 1e4));
+    rows.push_back(ring_row(1, 8, 2 * bytes, 20 + double(bytes) / 1e4));
+  }
+  const sim::FitReport report = report_of(rows, cluster(kWrongSet), sim::HoldOut::sizes);
+  REQUIRE(report.used.size() == 2);
+  REQUIRE(report.held_out.size() == 2);
+  for (const auto& e : report.used) CHECK(e.after.points == 3);
+  for (const auto& e : report.held_out) CHECK(e.after.points == 3);
+}
+
+TEST_CASE("what errors were is in all tables that of the set as it was given, with its corrections") {
+  Json set = Json::parse(kWrongSet);
+  for (const int cards : {4, 8})
+    set["corrections"].push_back({{"collective", "allreduce"},
+                                  {"nodes", 1},
+                                  {"cards_per_node", cards},
+                                  {"bytes", {1024, 1048576}},
+                                  {"extra_us", {50, 50}},
+                                  {"source", "made"}});
+  std::vector<sim::Measurement> rows;
+  for (Count bytes = 1024; bytes <= 1 << 20; bytes *= 4)
+    for (const Rank cards : {4, 8}) rows.push_back(ring_row(1, cards, bytes, 10 + double(bytes) / 1e4));
+  const sim::FitReport report = report_of(rows, cluster(set.dump()), sim::HoldOut::scales);
+  REQUIRE(report.used.size() == 1);
+  REQUIRE(report.held_out.size() == 1);
+  REQUIRE(report.left_out.size() == 2);
+  CHECK(report.left_out[0].before.mape == report.used[0].before.mape);
+  CHECK(report.left_out[1].before.mape == report.held_out[0].before.mape);
+  CHECK(report.used[0].before.mape > report.used[0].after.mape + 50);  // of 50 us more beside some 15
+}
+
+TEST_CASE("what is fitted does not rid what is held out of rows that do not follow it") {
+  const std::string five = R"({"schema":"gccl/cluster/1","name":"five","parameters":)" + kWrongSet +
+                           R"(,"nodes":[{"count":5,"cards":1,"nics":{"count":1,"bus":"wire","port":"wire"}}],
+    "fabric":{"kind":"switch"}})";
+  std::vector<sim::Measurement> rows;
+  for (const Rank nodes : {2, 3, 4, 5})
+    for (int k = 10; k <= 30; k += 2) {
+      const bool slow = nodes == 5 && k >= 14 && k <= 20;
+      rows.push_back(ring_row(nodes, 1, Count(1) << k, (20 + nodes + double(Count(1) << k) / 20e3) * (slow ? 3 : 1)));
+    }
+  CHECK(report_of(rows, five, sim::HoldOut::none).outliers == 4);
+  const sim::FitReport report = report_of(rows, five, sim::HoldOut::scales);
+  CHECK(report.outliers == 0);
+  CHECK(report.held_out_outliers == 0);
+  CHECK(report.all_held_out.after.points == 22);
 }
 
 #ifdef GCCL_TEST_NLOPT

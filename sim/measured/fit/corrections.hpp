@@ -24,10 +24,10 @@ struct CorrectionReport {
   double next_without_percent = 0, next_with_percent = 0;  // the next number of nodes by fewer nodes' corrections
 };
 
-// A correction for each curve of at least kCorrectedSizes sizes that is predicted better by it: leaving each size out
-// in turn, what lies between its neighbours' corrections comes nearer to it than no correction does. Such gaps are
-// twice as wide as those that the correction leaves, so it may err there by kCorrectedMargin times as much: noise alone
-// would do so by sqrt(3/2), about 1.22.
+// A correction for each curve of at least kCorrectedSizes sizes on which, leaving each size out in turn, what lies
+// between its neighbours' corrections errs by less than kCorrectedMargin times as much as no correction. More than
+// once, because such gaps are twice as wide as those that the correction leaves; and less than what it would be by
+// noise alone, sqrt(3/2), about 1.22.
 //
 // The one for the most nodes holds for more nodes, too, where several numbers of nodes above one were measured, and by
 // the correction for one of them the next is predicted better than without.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/load.hpp"
@@ -212,12 +213,29 @@ std::set<std::size_t> chosen(const std::vector<Measurement>& rows, const RowIndi
       else
         --left;
   } else if (hold_out == HoldOut::sizes) {
-    std::set<Count> sizes;
-    for (const std::size_t i : usable) sizes.insert(rows[i].bytes);
-    for (const std::size_t i : usable)
-      if (std::distance(sizes.begin(), sizes.find(rows[i].bytes)) % 2) used.erase(i);
+    const auto curve = [&](const Measurement& m) {
+      return std::tuple(m.system, m.nodes, m.cards, m.kind, m.algorithm, m.protocol);
+    };
+    std::map<decltype(curve(rows[0])), std::set<Count>> sizes;
+    for (const std::size_t i : usable) sizes[curve(rows[i])].insert(rows[i].bytes);
+    for (const std::size_t i : usable) {
+      const std::set<Count>& of_curve = sizes[curve(rows[i])];
+      if (std::distance(of_curve.begin(), of_curve.find(rows[i].bytes)) % 2) used.erase(i);
+    }
   }
   return used;
+}
+
+// Those that are no outliers beside the others of `some`.
+RowIndices without_outliers(const std::vector<Measurement>& rows, const RowIndices& some, std::size_t& outliers) {
+  std::vector<Measurement> judged;
+  for (const std::size_t i : some) judged.push_back(rows[i]);
+  const std::vector<std::string> why = outliers_of(judged);
+  RowIndices left;
+  for (std::size_t k = 0; k < some.size(); ++k)
+    if (why[k].empty()) left.push_back(some[k]);
+  outliers = some.size() - left.size();
+  return left;
 }
 
 FitReport::Errors compared(const FitProblem& problem, std::string what, const RowIndices& rows,
@@ -236,8 +254,8 @@ std::vector<FitReport::Errors> compared_by_scale(const FitProblem& problem, cons
 
 // Each scale by what is fitted to the others, each fit in a process of its own. Where there are more than kFitsMax
 // scales, a fit leaves out every so many.
-std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const RowIndices& usable, Minimise minimise,
-                                             const FitOptions& options) {
+std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Parameters& before,
+                                             const RowIndices& usable, Minimise minimise, const FitOptions& options) {
   const Scales scales = by_scale(*problem.rows, usable);
   if (scales.size() < 2) return {};
   const std::vector<std::pair<Scale, RowIndices>> list(scales.begin(), scales.end());
@@ -257,7 +275,7 @@ std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Ro
     nlohmann::json out = nlohmann::json::array();
     for (std::size_t k = fit; k < list.size(); k += fits) {
       const Evaluated left(problem, list[k].second);
-      for (const ErrorStatistics& e : {left.errors(problem.parameters), left.errors(after)})
+      for (const ErrorStatistics& e : {left.errors(before), left.errors(after)})
         out.push_back({e.points, e.mape, e.median, e.p90, e.worst, e.bias});
     }
     return out.dump();
@@ -289,17 +307,12 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   if (problem.parameters.protocols[0].name.empty() && problem.parameters.backends.empty())
     problem.parameters.protocols[0].name = "default";
   check_keep(options.keep, problem.parameters);
-  // What can be compared at all, and is no outlier.
+  // What can be compared at all.
   const auto cluster = read_cluster(problem.cluster, problem.parameters);
   const std::size_t measured = rows.size() + skipped.size();  // before those of `rows` that are skipped from here on
   const MeasuredPoints points(rows, cluster, problem.cluster_file, skipped);
-  const std::vector<std::string> outliers = outliers_of(rows);
   RowIndices usable;
-  for (const Predicted& p : points.closed(cluster, &skipped))
-    if (outliers[p.row].empty())
-      usable.push_back(p.row);
-    else
-      ++report.outliers;
+  for (const Predicted& p : points.closed(cluster, &skipped)) usable.push_back(p.row);
   if (usable.empty())
     throw json::InputError(fmt::format("{}: of {} none can be compared with this cluster; gccl validate says why",
                                        problem.cluster_file.string(), counted(measured, "measured row")));
@@ -307,10 +320,16 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   RowIndices fit_rows(used.begin(), used.end()), held_out;
   for (const std::size_t i : usable)
     if (!used.count(i)) held_out.push_back(i);
+  // Apart: what is fitted is chosen without what is held out, which shall not be rid of what does not follow it.
+  fit_rows = without_outliers(rows, fit_rows, report.outliers);
+  held_out = without_outliers(rows, held_out, report.held_out_outliers);
+  usable = fit_rows;
+  usable.insert(usable.end(), held_out.begin(), held_out.end());
+  std::sort(usable.begin(), usable.end());
 
   const Parameters before = problem.parameters;
   problem.parameters.corrections.clear();
-  report.left_out = leave_one_out(problem, usable, minimise, options);
+  report.left_out = leave_one_out(problem, before, usable, minimise, options);
   const Evaluated evaluated(problem, fit_rows);
   const std::vector<Adjustable> adjustables =
       sensitive(evaluated, problem.parameters, options.keep, report.undetermined);

@@ -43,12 +43,14 @@ struct FitReport {
   };
   std::vector<Value> fitted;
   std::vector<std::string> undetermined;  // no point's prediction depends on them
-  std::vector<Errors> used, held_out;     // by scale; those that are fitted without corrections, which would leave none
+  // By scale. Before: of the set as it was given, with its corrections. After: with those that are found, but of what
+  // is fitted without, which they would leave no error of.
+  std::vector<Errors> used, held_out;
   Errors all_used, all_held_out;
   CorrectionReport corrections;
   // Each scale as parameters predict it that were fitted to all others; empty where there is only one.
   std::vector<Errors> left_out;
-  std::size_t outliers = 0;  // rows that were not looked at
+  std::size_t outliers = 0, held_out_outliers = 0;  // rows that were not fitted, and not compared
 };
 
 // What is fitted, and to what.
@@ -61,9 +63,9 @@ struct FitProblem {
 
 // Changes problem.parameters. A set without protocols gets one, "default", whose fixed cost of a call is fitted too,
 // unless its ranks are connected by GCCL's own transports. The sum of Huber's loss of log(predicted / measured) over
-// the rows that are no outliers, and a little for each parameter's distance from where it was, so that those which
-// points do not separate stay near. Corrections are made anew. Throws json::InputError where no row can be compared,
-// and where one of `keep` is in no parameter's name.
+// the rows that are no outliers among those that are fitted, and a little for each parameter's distance from where it
+// was, so that those which points do not separate stay near. Corrections are made anew. Throws json::InputError where
+// no row can be compared, and where one of `keep` is in no parameter's name.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
 // "gccl/parameters/1": `base` with what differs from `before`; {"base": NAME}, or the parameters that a cluster has in

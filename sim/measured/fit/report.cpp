@@ -136,10 +136,13 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
   }
   if (const CorrectionReport& c = r.corrections; c.curves > 0)
     text += c.corrected == 0
-                ? "No corrections by size: with them no curve's sizes are predicted better by the others.\n"
+                ? fmt::format(
+                      "No corrections by size: on no curve each size by the others' corrections errs by less "
+                      "than {} times as much as without them.\n",
+                      kCorrectedMargin)
                 : fmt::format(
-                      "{} of {} corrected by size: each size by the others' corrections errs by "
-                      "{:.1f} % in the mean, without them by {:.1f} %.\n",
+                      "{} of {} corrected by size: each size by the others' corrections, over gaps twice as "
+                      "wide as those that are left, errs by {:.1f} % in the mean, without them by {:.1f} %.\n",
                       c.corrected, counted(c.curves, "curve"), c.with_percent, c.without_percent);
   if (const CorrectionReport& c = r.corrections; c.more_nodes > 0)
     text += fmt::format(
@@ -149,8 +152,11 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
   if (!r.undetermined.empty())
     text += fmt::format("No point depends on {}: left as they were.\n", fmt::join(r.undetermined, ", "));
   if (r.outliers)
-    text += fmt::format("{} outlier{} not fitted; gccl validate names them.\n", r.outliers,
-                        r.outliers == 1 ? " was" : "s were");
+    text += fmt::format("{} {} not fitted.\n", counted(r.outliers, "outlier"), r.outliers == 1 ? "was" : "were");
+  if (r.held_out_outliers)
+    text += fmt::format("Of what is held out {} {} not compared.\n", counted(r.held_out_outliers, "outlier"),
+                        r.held_out_outliers == 1 ? "was" : "were");
+  if (r.outliers + r.held_out_outliers) text += "gccl validate names the outliers among all rows.\n";
   return text;
 }
 
