@@ -49,10 +49,14 @@ class Bench {
     for (Collective kind : o_.collectives) run(kind);
     if (table_) print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
     if (job_.rank() == 0 && !o_.json.empty()) {
+      const View v = job_.layout().view(0);
+      std::vector<Rank> ranks_per_node;
+      for (Rank k = 0; k < v.nodes; ++k) ranks_per_node.push_back(v.node_at(k).size);
       const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
                                           {"engine", job_.backends()},
                                           {"ranks", job_.ranks()},
-                                          {"nodes", job_.layout().view(0).nodes},
+                                          {"nodes", v.nodes},
+                                          {"ranks_per_node", std::move(ranks_per_node)},
                                           {"iterations", o_.iterations},
                                           {"warmup", o_.warmup},
                                           {"chunks", o_.shares},
@@ -134,7 +138,7 @@ class Bench {
       const Count count = kind == Collective::barrier || bytes == 0 ? 0 : std::max<Count>(bytes / unit, 1);
       if (count != last) run(kind, count);
       last = count;
-      if (kind == Collective::barrier || bytes > o_.bytes_max / o_.factor) return;
+      if (kind == Collective::barrier || std::max<std::uint64_t>(bytes, 1) > o_.bytes_max / o_.factor) return;
     }
   }
 

@@ -332,6 +332,13 @@ TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
   CHECK(m.rows[1].algorithm == "direct");
   CHECK(m.rows[1].at.line == 4);
   CHECK(has_reason(m, "with wrong elements"));
+  const auto on_nodes = [&](const char* counts) {
+    return read(R"({"schema":"gccl/bench/1","engine":"tcp","ranks":4,"nodes":2,"ranks_per_node":)" +
+                std::string(counts) + R"(,"runs":[)" + run(R"("auto":true,"wrong":0)") + "]}\n");
+  };
+  CHECK(on_nodes("[2,2]").rows.size() == 1);
+  CHECK(on_nodes("[3,1]").rows.empty());
+  CHECK(has_reason(on_nodes("[3,1]"), "nodes with different numbers of ranks"));
   CHECK(wrong("{\n \"schema\": \"gccl/bench/1\",\n \"runs\": [").find("not valid JSON at line 3") != std::string::npos);
   CHECK(wrong("{\"schema\":\"gccl/scenario/1\",\n\"runs\":[]}").find("no measurements found") != std::string::npos);
   CHECK(wrong(R"({"schema":"gccl/bench/2","runs":[]})").find("expected \"gccl/bench/1\"") != std::string::npos);

@@ -48,6 +48,13 @@ run 0 2 --backend native --algorithm auto,ring --min-bytes 8MiB --max-bytes 8MiB
 run 0 2 --backend native --algorithm ring --max-bytes 8 --chunks 7 --channels 6 --json -
 { [ "$(grep -c '"channels": 6' "$work/out")" -eq 1 ] && [ "$(grep -c '"channels": 4' "$work/out")" -eq 2 ]; } || fail "a row has channels that no communicator has"
 
+# No size is beyond the largest, which buffers are for.
+run 0 2 --min-bytes 0 --max-bytes 8 --factor 1024 --out-of-place --json -
+[ "$(grep '"bytes": ' "$work/out" | tr -d ' ,')" = '"bytes":0' ] || fail "a size of more than --max-bytes"
+# How many ranks are on each node.
+run 0 4 --ranks-per-node 3 --max-bytes 8 --out-of-place --json -
+tr -d ' \n' <"$work/out" | grep -q '"nodes":2,"ranks_per_node":\[3,1\]' || fail "no ranks of each node"
+
 wrong 'unknown collective "allredcue"; did you mean "allreduce"?' --collective allredcue
 wrong 'unknown algorithm for allreduce "rign"; did you mean "ring"?' --algorithm rign
 wrong 'unknown dtype "f33"' --dtype f33

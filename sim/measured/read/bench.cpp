@@ -17,6 +17,9 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
   document.schema("gccl/bench/1");
   const Rank ranks = Rank(document.at("ranks").integer(1, kRanksMax)),
              nodes = Rank(document.at("nodes").integer(1, ranks));
+  bool equal = ranks % nodes == 0;
+  if (const auto counts = document.find("ranks_per_node"))  // older files do not say
+    for (const json::Node& count : counts->items()) equal &= count.integer(1, ranks) == ranks / nodes;
   const std::vector<std::size_t> lines = lines_with(text, "\"time_us\"");
   const std::vector<json::Node> runs = document.at("runs").items();
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -26,7 +29,7 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
       to.skip(at, "with wrong elements");
       continue;
     }
-    if (ranks % nodes != 0) {
+    if (!equal) {
       to.skip(at, "nodes with different numbers of ranks");
       continue;
     }
