@@ -45,7 +45,7 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
     m.dtype = dtype_named(dtype).value_or(Dtype::f32);
     m.in_place = run.at("in_place").boolean();
     m.source = file;
-    m.note = fmt::format("{} by {}; dtype={}", run.at("algorithm").string(), document.at("engine").string(), dtype);
+    m.note = fmt::format("by {}; dtype={}", document.at("engine").string(), dtype);
     to.add(std::move(m));
   }
 }

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/quantile.hpp"
@@ -79,7 +78,6 @@ void InspectorRecords::finish(RowCollector& to) {
     }
     std::vector<double> times;
     for (const auto& [call, us] : found.slowest_us) times.push_back(us);
-    const std::size_t n = times.size();
     Measurement m;
     m.at = found.at;
     m.nodes = nodes;
@@ -87,9 +85,9 @@ void InspectorRecords::finish(RowCollector& to) {
     m.collective = collective;
     m.algorithm = kNcclChoice;
     m.bytes = bytes;
-    m.time_us = quantile(std::move(times), 0.5);
     m.source = found.at.file;
-    m.note = "median of " + counted(n, "call");
+    m.note = fmt::format("median; calls: {}", times.size());  // the same words for any number of them
+    m.time_us = quantile(std::move(times), 0.5);
     to.add(std::move(m), found.per_block);
   }
 }
