@@ -13,7 +13,8 @@ namespace {
 using bench::Job;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRoundsLeast = 3, kRoundsMost = 2000;
+// From fewer than six samples the least and the greatest hold the median with less than 95 %.
+constexpr std::size_t kRoundsLeast = 6, kRoundsMost = 2000;
 constexpr double kBatchNs = 150'000;  // much shorter than a scheduler's slice, so that few samples meet its end
 constexpr int kBatchFirst = 4, kBatchMost = 256;
 constexpr int kWarmUps = 2;
@@ -96,8 +97,9 @@ double gap_ns(Job& group, int most, F call) {
 
 }  // namespace
 
-sim::Curve ping_pong(Job& group, Buffers& buffers, const std::vector<double>& bytes, double seconds) {
-  sim::Curve curve = curve_of(group, bytes);
+sim::Curve ping_pong(Job& group, Buffers& buffers, const std::vector<double>& bytes, double seconds, Job* pairs) {
+  Job& all = pairs ? *pairs : group;
+  sim::Curve curve = curve_of(all, bytes);
   const auto once = [&](double size) {
     send_to_all(group, size, 0, buffers);
     send_to_all(group, size, 1, buffers);
@@ -106,15 +108,24 @@ sim::Curve ping_pong(Job& group, Buffers& buffers, const std::vector<double>& by
   for (const double size : bytes) {
     double least = timed_ns([&] { once(size); });
     for (int i = 0; i < kWarmUps; ++i) least = std::min(least, timed_ns([&] { once(size); }));
-    batch.push_back(batch_of(group, least));
+    batch.push_back(batch_of(all, least));
   }
-  rounds(group, seconds, [&](int most) {
+  rounds(all, seconds, [&](int most) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const int times = std::min(batch[i], most);
       if (batch[i] > 1) once(bytes[i]);  // both ranks are awake
-      const double ns = timed_ns([&] {
-        for (int n = 0; n < times; ++n) once(bytes[i]);
-      });
+      double ns = 0;
+      if (pairs) {
+        for (int n = 0; n < times; ++n) {
+          pairs->barrier();
+          ns += timed_ns([&] { once(bytes[i]); });
+        }
+        ns = pairs->max_over_ranks(ns);
+      } else {
+        ns = timed_ns([&] {
+          for (int n = 0; n < times; ++n) once(bytes[i]);
+        });
+      }
       add_sample(curve, i, ns / (2 * times));
     }
   });

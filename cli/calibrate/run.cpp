@@ -168,14 +168,19 @@ class Measurement {
     return c;
   }
 
-  // Each pair by itself, at the same time; the first one's times.
+  // Of all pairs at the same time.
   sim::Curve all_at_once(const std::vector<std::pair<int, int>>& pairs) {
     sim::Curve curve;
     {
+      Ranks ranks;
       std::unique_ptr<Job> mine;
-      for (const auto& [a, b] : pairs)
+      for (const auto& [a, b] : pairs) {
         if (std::unique_ptr<Job> group = job_.part({a, b})) mine = std::move(group);
-      if (mine) curve = ping_pong(*mine, buffers_, sizes_, kAtOnceShare * seconds_of_share_);
+        ranks.push_back(a);
+        ranks.push_back(b);
+      }
+      const std::unique_ptr<Job> all = job_.part(ranks);
+      if (mine) curve = ping_pong(*mine, buffers_, sizes_, kAtOnceShare * seconds_of_share_, all.get());
     }
     job_.barrier_asleep();
     return shared(std::move(curve), pairs[0].first);
