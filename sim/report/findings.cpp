@@ -10,6 +10,7 @@
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/table.hpp"
+#include "sim/scenario/judge/contest.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -76,7 +77,7 @@ class Contest {
                       [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
         dimensions_.push_back(key);
     for (const Json* row : rows)
-      if (number(*row, "time_us") >= 0) columns_[x(*row)].push_back(row);
+      if (number(*row, "time_us") >= 0 && completed(*row)) columns_[x(*row)].push_back(row);
     for (auto& [at, column] : columns_)
       std::stable_sort(column.begin(), column.end(),
                        [](const Json* a, const Json* b) { return number(*a, "time_us") < number(*b, "time_us"); });
@@ -103,7 +104,8 @@ class Contest {
     };
     std::vector<Span> spans;
     std::set<std::string> names;
-    for (const Json* row : rows_) names.insert(name(*row));
+    for (const Json* row : rows_)
+      if (completed(*row)) names.insert(name(*row));
     for (const auto& [x, column] : columns_) {
       const double limit = number(*column[0], "time_us") * kLead;
       const auto held = std::find_if(column.begin(), column.end(), [&](const Json* row) {
@@ -221,6 +223,7 @@ std::string choice_note(const Json& result, const Rows& rows) {
   for (const Json& c : result["choices"]) {
     const double regret = c.is_object() ? number(c, "regret_percent") : NAN;
     if (!(regret >= 0) || whole(c, "compared", 2) < 2) continue;
+  if (contest.empty()) return "not completed.";
     const bool ours = std::any_of(rows.begin(), rows.end(), [&](const Json* row) {
       for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
         if (c.contains(key) && (!row->contains(key) || row->at(key) != c[key])) return false;
@@ -331,7 +334,9 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
   std::vector<std::pair<std::string, Contest>> engines;
   for (const Rows& of : grouped(rows, [](const Json& row) { return text(row, "engine"); }))
     engines.emplace_back(text(*of[0], "engine"), Contest(of, by_ranks));
-  if (engines[0].second.empty()) return Json();
+  const auto failed =
+      std::size_t(std::count_if(rows.begin(), rows.end(), [](const Json* r) { return !completed(*r); }));
+  if (engines[0].second.empty() && failed == 0) return Json();
   std::string subject = text(first, "collective");
   if (const std::string label = text(first, "label"); !label.empty()) subject += fmt::format(" \"{}\"", label);
   if (several_ranks && !by_ranks) subject += ", " + counted(whole(first, "ranks"), "rank");
@@ -356,6 +361,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
 Json finding_of_sequence(const Json& row) {
   if (!(number(row, "time_us") >= 0)) return Json();
   std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
+  if (failed > 0 && failed < rows.size()) add(fmt::format("{} of {} points did not complete", failed, rows.size()));
               words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
                                   counted(whole(row, "ranks"), "rank"), text(row, "engine"));
   for (const std::string& more : {fault_words(row), limit_of(row)})

@@ -72,7 +72,7 @@ function sectionCard(section, id, columns) {
       section, {
         title: "Time" + by,
         unit: "simulated time (log)",
-        of: run => number(run.time_us),
+        of: timeOf,
         show: show.time,
         better: 1,
         mark: run => number(run.predicted_us)
@@ -93,10 +93,10 @@ function sectionCard(section, id, columns) {
   const best = new Map();
   for (const c of section.columns)
     for (const same of groupBy(c.points, p => p.series.engine))
-      best.set(`${c.x} ${text(same[0].run.engine)}`, same.length > 1 ? number(same[0].run.time_us) : null);
+      best.set(`${c.x} ${text(same[0].run.engine)}`, same.length > 1 ? timeOf(same[0].run) : null);
   const ratio = run => {
     const least = best.get(`${number(run[section.x]) ?? 0} ${text(run.engine)}`);
-    return least > 0 && number(run.time_us) !== null ? run.time_us / least : null;
+    return least > 0 && timeOf(run) !== null ? run.time_us / least : null;
   };
   const relative = section.columns.length > 1 && section.series.length > 1 ?
       chart(
@@ -129,7 +129,7 @@ function sequenceCard(runs, id) {
   const draw = i => place.replaceChildren(
       h("p", {class: "facts"},
         [
-          plural(list(runs[i].operations).length, "operation"), `${show.time(runs[i].time_us)} in all`,
+          plural(list(runs[i].operations).length, "operation"), completed(runs[i]) ? `${show.time(runs[i].time_us)} in all` : `ended after ${show.time(runs[i].time_us)}`,
           number(runs[i].messages) !== null ? plural(runs[i].messages, "message") : null
         ].filter(x => x)
             .join(" \u00b7 ")),

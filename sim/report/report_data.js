@@ -54,6 +54,10 @@ function groupBy(items, key) {
   return [...groups.values()];
 }
 
+// Of a run that did not complete there is no time to compare.
+const completed = run => !(run.faults && run.faults.completed === false);
+const timeOf = run => completed(run) ? number(run.time_us) : null;
+
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
 // Chunks, channels, the window or the protocol as the run states it; what the planner decided distinguishes no runs.
@@ -96,9 +100,9 @@ function columnAt(series, at) {
   for (const s of series)
     for (const p of s.points)
       if (p.x === at) points.push({series: s, point: p, run: p.run});
-  points.sort((a, b) => (number(a.run.time_us) ?? Infinity) - (number(b.run.time_us) ?? Infinity));
+  points.sort((a, b) => (timeOf(a.run) ?? Infinity) - (timeOf(b.run) ?? Infinity));
   for (const same of groupBy(points, p => p.series.engine)) {
-    if (same.length < 2 || number(same[0].run.time_us) === null) continue;
+    if (same.length < 2 || timeOf(same[0].run) === null) continue;
     same[0].point.fastest = true;
     same[0].series.wins += 1;
   }

@@ -25,17 +25,17 @@ const tooltip = {
   show(event, section, column, points, near) {
     const box = document.getElementById("tip"), best = engine => {
       const first = column.points.find(p => p.series.engine === engine);
-      return first ? number(first.run.time_us) : null;
+      return first ? timeOf(first.run) : null;
     };
     const predicted = points.some(p => number(p.run.predicted_us) !== null);
-    const behind = p => number(p.run.time_us) !== null && best(p.series.engine) > 0 ?
+    const behind = p => timeOf(p.run) !== null && best(p.series.engine) > 0 ?
         "+" + show.percent((p.run.time_us / best(p.series.engine) - 1) * 100) :
         "";
     const rows = points.map(
         p =>
             h("tr", {class: p === near ? "near" : null},
               h("td", {}, swatch(p.series), p.series.name, p.point.chosen ? " (auto)" : ""),
-              h("td", {}, show.time(p.run.time_us)), h("td", {}, p.point.fastest ? "fastest" : behind(p)),
+              h("td", {}, show.time(timeOf(p.run))), h("td", {}, p.point.fastest ? "fastest" : behind(p)),
               h("td", {}, show.rate(p.run.busbw_GBps)), predicted ? h("td", {}, show.time(p.run.predicted_us)) : null));
     const size = section.x === "bytes" ? exactBytes(column.x) : plural(column.x, "rank");
     box.replaceChildren(
@@ -166,7 +166,7 @@ function sortable(head, rows, className) {
 }
 
 const kMetrics = [
-  {name: "time", of: run => number(run.time_us), show: show.time},
+  {name: "time", of: timeOf, show: show.time},
   {name: "predicted time", of: run => number(run.predicted_us), show: show.time},
   {name: "algorithm bandwidth", of: run => number(run.algbw_GBps), show: show.rate},
   {name: "bus bandwidth", of: run => number(run.busbw_GBps), show: show.rate},

@@ -4,6 +4,7 @@
 function timeline(run) {
   const operations =
       list(run.operations)
+          .filter(o => completed(run) || number(o.end_us) !== null)
           .map((o, i) => ({o, i, begin: number(o.begin_us) ?? 0, end: number(o.end_us) ?? number(o.begin_us) ?? 0}));
   operations.sort((a, b) => a.begin - b.begin || a.i - b.i);
   const rows = [];
@@ -15,7 +16,7 @@ function timeline(run) {
   const width = chartWidth(true), row = 30, bottom = 26,
         events = list(run.faults && run.faults.events), top = events.length ? 20 : 0,
         height = top + rows.length * row + bottom,
-        last = Math.max(...rows, 0) || 1;
+        last = Math.max(...rows, completed(run) ? 0 : number(run.time_us) ?? 0) || 1;
   const at = us => us / last * (width - 50);
   const root = svg("svg", {
     class: "chart timeline",

@@ -12,6 +12,7 @@
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/findings.hpp"
+#include "sim/scenario/judge/contest.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -22,6 +23,10 @@ using Cells = std::vector<std::vector<std::string>>;
 std::string marks(const Json& row) {
   return fmt::format("{}{}", row["auto"].get<bool>() ? "@" : " ", row["fastest"].get<bool>() ? "*" : " ");
 }
+
+// Of what did not complete no time is shown beside others'.
+std::string time_text(const Json& row) { return completed(row) ? format_time(row["time_us"]) : "failed"; }
+std::string rate_text(const Json& rate) { return rate.is_null() ? "-" : fmt::format("{:.4g}", rate.get<double>()); }
 
 std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].get<std::uint64_t>()); }
 
@@ -56,7 +61,7 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
     const std::string algorithm = (*row)["algorithm"];
     remember(sizes, size);
     remember(names, algorithm);
-    cells[{size, algorithm}] = format_time((*row)["time_us"]) + marks(*row);
+    cells[{size, algorithm}] = time_text(*row) + marks(*row);
     const bool best = (*row)["fastest"].get<bool>();
     if (best) fastest[size] = algorithm;
     if (best || !protocol.count(size)) protocol[size] = protocol_of(*row);
@@ -90,17 +95,18 @@ std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width
     line.push_back((*row)["algorithm"].get<std::string>() + " " + marks(*row));
     for (const char* key : planned)
       line.push_back(key == std::string_view("protocol") ? protocol_of(*row) : (*row)[key].dump());
-    line.push_back(format_time((*row)["time_us"]));
+    line.push_back(time_text(*row));
     line.push_back(predicted.is_null() ? "-" : format_time(predicted));
-    line.push_back(fmt::format("{:.4g}", (*row)["algbw_GBps"].get<double>()));
-    line.push_back(fmt::format("{:.4g}", (*row)["busbw_GBps"].get<double>()));
+    line.push_back(rate_text((*row)["algbw_GBps"]));
+    line.push_back(rate_text((*row)["busbw_GBps"]));
     line.push_back((*row)["messages"].is_null() ? "-" : (*row)["messages"].dump());
-    if (checked) line.push_back((*row)["wrong"].dump());
+    if (checked) line.push_back((*row)["wrong"].is_null() ? "-" : (*row)["wrong"].dump());
   }
   return aligned(table, width);
 }
 
 std::string operations(const Json& row, std::size_t width) {
+  const auto time = [](const Json& us) { return us.is_null() ? "-" : format_time(us); };
   Cells table(1, {"collective", "algorithm", "ranks x groups", "bytes", "begin", "end"});
   bool several = false;
   for (const Json& o : row["operations"]) several = several || o["stream"] != 0;
@@ -112,10 +118,11 @@ std::string operations(const Json& row, std::size_t width) {
     line.push_back(o["algorithm"]);
     line.push_back(fmt::format("{} x {}", o["ranks"].get<std::uint64_t>(), o["groups"].get<std::uint64_t>()));
     line.push_back(size_text(o));
-    line.push_back(format_time(o["begin_us"]));
-    line.push_back(format_time(o["end_us"]));
+    line.push_back(time(o["begin_us"]));
+    line.push_back(time(o["end_us"]));
   }
-  std::string text = fmt::format("  total {}", format_time(row["time_us"]));
+  std::string text =
+      fmt::format("  {} {}", completed(row) ? "total" : "not completed, ended after", format_time(row["time_us"]));
   if (!row["messages"].is_null()) text += fmt::format(", {} messages", row["messages"].dump());
   if (!row["wrong"].is_null()) text += fmt::format(", {} wrong elements", row["wrong"].dump());
   return aligned(table, width) + text + '\n';

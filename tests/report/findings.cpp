@@ -123,6 +123,38 @@ TEST_CASE("runs that ask for different things are no rivals, and are distinguish
 
 TEST_CASE("stated protocols distinguish runs, planned ones are shown where they differ") {
   const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
+TEST_CASE("subjects differ wherever there are several findings of one collective") {
+  json rows = json::array();
+  for (const int like : {0, 1})
+    for (const int groups : {2, 4})
+      for (const int world : {64, 128})
+        for (const char* dtype : {"f32", "bf16"})
+          for (const int root : {0, 1}) {
+            rows.push_back(row("a", 1024, 10));
+            rows.back().update({{"run", like}, {"like_run", like}, {"groups", groups}, {"world_ranks", world}});
+            rows.back().update({{"dtype", dtype}, {"root", root}, {"in_place", root == 1}});
+          }
+  const json found = findings({{"runs", rows}});
+  CHECK(found.size() == rows.size());
+  std::set<std::string> subjects;
+  for (const json& f : found) subjects.insert(f["subject"]);
+  CHECK(subjects.size() == rows.size());
+  CHECK(subjects.count("allreduce, 4 groups of 128 ranks, bf16, root 1, in place (run 1)") == 1);
+  // What the planners of two libraries made of one call are rivals of different names.
+  json nccl = row("ring", 1024, 1), openmpi = row("ring", 1024, 2);
+  nccl["planner"] = "nccl", openmpi["planner"] = "openmpi";
+  CHECK(headline({nccl, openmpi}).starts_with("use ring, planner nccl (ring, planner openmpi takes 100 % longer): "));
+}
+
+TEST_CASE("what did not complete is said to, and recommended by nobody") {
+  json failed = row("a", 1024, 1);
+  failed.update({{"busbw_GBps", nullptr}, {"faults", {{"completed", false}}}});
+  CHECK(headline({failed}) == "not completed.");
+  const json found = findings(result({failed, row("b", 1024, 10)}));
+  CHECK(found[0]["headline"].get<std::string>().starts_with("b: "));
+  CHECK(found[0]["notes"][0] == "1 of 2 points did not complete.");
+}
+
     json one = row("ring", bytes, us);
     for (const char* key : {"run", "window", "messages"}) one[key] = 1;
     one.update({{"protocol", protocol}, {"protocol_planned", planned}, {"planned", true}, {"world_ranks", 8}});

@@ -536,6 +536,50 @@ TEST_CASE("a run with faults that never ends breaks, though nothing is expected 
   CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
 }
 
+TEST_CASE("what did not complete has no bandwidth and no winner, and its time is that of its end alone") {
+  const test::JsonSchema schema(read_json(kRoot / "sim/scenario/result.schema.json"));
+  const Json healthy = {{"label", "healthy"},   {"collective", "allreduce"},
+                        {"bytes", "16KiB"},     {"algorithms", {"auto", "ring"}},
+                        {"engine", "protocol"}, {"repeats", 4}};
+  const auto played = [&](const Json& expect) {
+    Json runs = faulty(Json::array({{{"kind", "rank_crash"}, {"rank", 3}, {"at_us", 5}}}),
+                       {{"recovery", {{"policy", "fail"}, {"system_reports", true}}},
+                        {"algorithms", {"auto", "ring"}},
+                        {"repeats", 4},
+                        {"payload", "verify"},
+                        {"expect", expect}});
+    runs.push_back(healthy);
+    return run_campaign(plan_of(runs, kPod), kRealEngines, {.jobs = 1, .progress = {}}).document;
+  };
+  const Json broken = played(Json::array({{{"min_busbw_GBps", 0}},
+                                          {{"correct", true}},
+                                          {{"max_time_us", "1000s"}},
+                                          {{"min_time_us", 0}},
+                                          {{"completed", true}, {"max_time_us", "1000s"}},
+                                          {{"fastest", "ring"}},
+                                          {{"within_percent_of", {{"run", "healthy"}, {"percent", 1e6}}}},
+                                          {{"within_percent_of", {{"algorithm", "best"}, {"percent", 1e6}}}}}));
+  CHECK(schema.accepts(broken));
+  REQUIRE(broken["expectations"].size() == 9);
+  for (const Json& e : broken["expectations"]) {
+    const std::string found = e["found"];
+    CAPTURE(found);
+    CHECK(e["ok"] == false);
+    CHECK(found.starts_with(e["text"].get<std::string>().ends_with(": completed") ? "ended with an error for "
+                                                                                  : "did not complete for "));
+  }
+  const Json& row = broken["runs"][0];
+  REQUIRE(row["faults"]["completed"] == false);
+  for (const char* key : {"algbw_GBps", "busbw_GBps", "wrong"}) CHECK(row[key].is_null());
+  CHECK(row["operations"][0]["end_us"].is_null());
+  CHECK(row["fastest"] == false);
+  REQUIRE(broken["choices"].size() == 1);
+  CHECK(broken["choices"][0]["label"] == "healthy");
+  // Where the end is asked for, how long it took may be, too.
+  CHECK(played({{"completed", false}, {"max_time_us", "1000s"}})["ok"] == true);
+  CHECK(played({{"completed", false}, {"max_time_us", 5}})["ok"] == false);  // none returns before the crash
+}
+
 TEST_CASE("a rank that starts late may be called failed, which is no false alarm once it is late for long") {
   const auto late = [](const char* at) {
     const Json rows = rows_of_campaign(faulty(Json::array({{{"kind", "late_start"}, {"rank", 1}, {"at_us", at}}}),

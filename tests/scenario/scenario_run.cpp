@@ -8,6 +8,7 @@
 #include "sim/report/table.hpp"
 #include "sim/scenario/judge/row_text.hpp"
 #include "sim/scenario/run_campaign.hpp"
+#include "tests/support/has.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 
@@ -32,6 +33,12 @@ Outcome with_wrong(const Workload& w) {
   Outcome o = by_name(w);
   o.wrong = 3;
   o.first_wrong = "rank 1 element 2";
+  return o;
+}
+// As by_name, but the ring does not complete.
+Outcome without_ring(const Workload& w) {
+  Outcome o = by_name(w);
+  if (w.operations[0].algorithm->name == "ring") o.faults.emplace();
   return o;
 }
 Outcome crash(const Workload&) {
@@ -172,6 +179,24 @@ TEST_CASE("the fastest is marked, and the choice's regret reported") {
   CHECK(result_tables(result, 100).find("* the fastest   @ chosen by \"auto\"\n") != std::string::npos);
   const std::string unchosen = result_tables(result_of(plan_of(with(kRing, {{"algorithms", {"swing", "ring"}}}))), 100);
   CHECK(unchosen.find("* the fastest\n") != std::string::npos);  // where nothing was chosen
+}
+
+TEST_CASE("what did not complete is no rival, however soon it ended") {
+  const auto holds = [](const Json& expect) {
+    const Json result = result_of(plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}, {"expect", expect}})),
+                                  {without_ring, without_ring});
+    CHECK(result["runs"][0]["time_us"] < result["runs"][1]["time_us"]);
+    CHECK(result["runs"][0]["fastest"] == false);
+    CHECK(result["runs"][1]["fastest"] == true);
+    const std::string text = result_tables(result, 200);
+    CHECK(has(text, "failed"));
+    CHECK(has(text, "1 of 2 points did not complete"));
+    return result["ok"].get<bool>();
+  };
+  CHECK(holds({{"fastest", "swing"}}));
+  CHECK_FALSE(holds({{"fastest", "ring"}}));
+  CHECK(holds({{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "best"}, {"percent", 0}}}}));
+  CHECK_FALSE(holds({{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "ring"}, {"percent", 1e6}}}}));
 }
 
 TEST_CASE("sizes that read alike have lines of their own in the table") {

@@ -9,6 +9,7 @@ namespace {
 void read_busbw(const json::Node& value, const ScenarioRun&, Expectation& e) { e.limit = value.number(0, 1e9); }
 
 Judgement judge_busbw(const Expectation& e, const ResultRows& rows, std::size_t i) {
+  if (!rows[i].completed) return {rows.incomplete(i), false, kUnlimited};
   const double found = rows[i].json->at("busbw_GBps").get<double>();
   return {fmt::format("{:.6g} GB/s for {}", found, rows.name(i)), found >= e.limit, e.limit - found};
 }

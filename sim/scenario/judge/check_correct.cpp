@@ -12,7 +12,9 @@ void read_correct(const json::Node& value, const ScenarioRun& run, Expectation&)
 }
 
 Judgement judge_correct(const Expectation&, const ResultRows& rows, std::size_t i) {
-  const auto wrong = rows[i].json->at("wrong").get<std::uint64_t>();
+  const nlohmann::json& found = rows[i].json->at("wrong");
+  if (found.is_null()) return {rows.incomplete(i), false, 0};
+  const auto wrong = found.get<std::uint64_t>();
   return {fmt::format("{} for {}", wrong ? fmt::format("{} wrong elements", wrong) : "no wrong element", rows.name(i)),
           wrong == 0, double(wrong)};
 }

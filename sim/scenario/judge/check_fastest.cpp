@@ -14,6 +14,7 @@ void read_fastest(const json::Node& value, const ScenarioRun& run, Expectation& 
 Judgement judge_fastest(const Expectation& e, const ResultRows& rows, std::size_t i) {
   const auto [best, subject, end] = rows.rivals(i, e.subject);
   if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, kUnlimited};
+  if (!rows[subject].completed) return {rows.incomplete(subject), false, kUnlimited};
   const double behind = rows[subject].time_us - rows[best].time_us;
   if (behind <= 0) return {rows.time(subject), true, 0};
   return {fmt::format("{}, {:.6g} us for {}", rows.time(best), rows[subject].time_us, e.subject), false, behind};

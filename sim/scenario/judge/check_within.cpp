@@ -68,18 +68,25 @@ Judgement nothing_there(const Expectation& e, std::string_view name) {
   return {fmt::format("{} has no result for {}", e.subject, name), false, kUnlimited};
 }
 
+Judgement incomplete_there(const Expectation& e, std::string_view name) {
+  return {fmt::format("{} did not complete for {}", e.subject, name), false, kUnlimited};
+}
+
 Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i) {
   const ResultRow& row = rows[i];
+  if (!row.completed) return {rows.incomplete(i), false, kUnlimited};
   double than_us = 0;
   std::string other;
   if (e.stored) {
     const auto there = same_rows(*e.stored, *row.json);
     if (there.empty()) return nothing_there(e, rows.name(i));
+    if (!completed(*there.front())) return incomplete_there(e, rows.name(i));
     than_us = there.front()->at("time_us");
     other = e.subject + chosen_there(row, there.front()->at("algorithm").get_ref<const std::string&>());
   } else if (e.run) {
     const auto there = same_point(rows, *e.run, row);
     if (!there) return nothing_there(e, rows.name(i));
+    if (!rows[*there].completed) return incomplete_there(e, rows.name(i));
     than_us = rows[*there].time_us;
     other = fmt::format("\"{}\"{}", e.subject, chosen_there(row, rows[*there].algorithm));
   } else {
@@ -88,6 +95,7 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
     if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, kUnlimited};
     if (subject == i)
       return {fmt::format("{} is {}", rows.name(i), e.subject == "best" ? "the fastest" : "itself"), true, -e.limit};
+    if (!rows[subject].completed) return {rows.incomplete(subject), false, kUnlimited};
     than_us = rows[subject].time_us;
     other = rows[subject].algorithm;
   }

@@ -15,6 +15,11 @@ bool compete(const ResultRow& a, const ResultRow& b) {
 
 }  // namespace
 
+bool completed(const nlohmann::json& row) {
+  const auto faults = row.is_object() ? row.find("faults") : row.end();
+  return faults == row.end() || !faults->is_object() || faults->value("completed", nlohmann::json()) != false;
+}
+
 ResultRows::ResultRows(const std::vector<nlohmann::json>& rows) {
   rows_.reserve(rows.size());
   for (const nlohmann::json& json : rows) {
@@ -30,6 +35,7 @@ ResultRows::ResultRows(const std::vector<nlohmann::json>& rows) {
                   .stated_bytes = {}};
     if (row.single) json.at("stated_bytes").get_to(row.stated_bytes);
     if (const auto time = json.find("time_us"); time != json.end()) row.time_us = *time;
+    row.completed = sim::completed(json);
     several_clusters_ = several_clusters_ || (!rows_.empty() && row.cluster != rows_[0].cluster);
     several_ranks_ = several_ranks_ || (!rows_.empty() && row.world_ranks != rows_[0].world_ranks);
     rows_.push_back(std::move(row));
@@ -46,9 +52,9 @@ ResultRows::Rivals ResultRows::rivals(std::size_t i, std::string_view name) cons
   std::size_t first = i;
   while (first > 0 && compete(rows_[first - 1], rows_[i])) --first;
   const std::size_t end = competitors_end(first);
-  Rivals r{first, end, end};
+  Rivals r{end, end, end};
   for (std::size_t k = first; k < end; ++k) {
-    if (rows_[k].time_us < rows_[r.best].time_us) r.best = k;
+    if (rows_[k].completed && (r.best == end || rows_[k].time_us < rows_[r.best].time_us)) r.best = k;
     if (rows_[k].algorithm == name) r.named = k;
   }
   return r;
@@ -63,6 +69,8 @@ std::string ResultRows::name(std::size_t i) const {
   if (several_clusters_) all += fmt::format(" on {}", row.cluster);
   return all + fmt::format(" ({})", row.engine);
 }
+
+std::string ResultRows::incomplete(std::size_t i) const { return fmt::format("did not complete for {}", name(i)); }
 
 std::string ResultRows::time(std::size_t i) const { return fmt::format("{:.6g} us for {}", rows_[i].time_us, name(i)); }
 

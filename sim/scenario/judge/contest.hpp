@@ -9,6 +9,10 @@
 
 namespace gccl::sim {
 
+// Whether a row's operations all ended, on all ranks that are left. Where they did not, its time is that until all had
+// returned from them, of work that was not done: it is compared with no other. True of heads, and of what is no row.
+bool completed(const nlohmann::json& row);
+
 // What judging compares of one row, read once: every row may be compared with all others.
 struct ResultRow {
   const nlohmann::json* json = nullptr;
@@ -19,6 +23,7 @@ struct ResultRow {
   bool single = false;                      // of a run of one collective
   std::vector<std::uint64_t> stated_bytes;  // of those alone
   double time_us = NAN;                     // of a row that has results
+  bool completed = true;
 };
 
 // In the campaign's order. Before anything runs they are heads (result/row.hpp), without results. Refers to the
@@ -36,7 +41,7 @@ class ResultRows {
   // the last one that competes with `first`.
   std::size_t competitors_end(std::size_t first) const;
 
-  // The fastest of the rows that compete with row i, and the one whose algorithm is `name`; none: `end`.
+  // Of the rows that compete with row i the fastest that completed, and the one whose algorithm is `name`; none: `end`.
   struct Rivals {
     std::size_t best, named, end;
   };
@@ -44,6 +49,8 @@ class ResultRows {
 
   // "ring at 64 B (model)", and where the scenario has several clusters or numbers of ranks, which of them.
   std::string name(std::size_t i) const;
+  // "did not complete for ring at 64 B (model)".
+  std::string incomplete(std::size_t i) const;
   // "12 us for ring at 64 B (model)".
   std::string time(std::size_t i) const;
 

@@ -1,5 +1,7 @@
 #include "sim/scenario/result/choices.hpp"
 
+#include <cmath>
+
 namespace gccl::sim {
 
 nlohmann::json mark_fastest(std::vector<nlohmann::json>& documents) {
@@ -7,15 +9,17 @@ nlohmann::json mark_fastest(std::vector<nlohmann::json>& documents) {
   const ResultRows rows(documents);
   for (std::size_t first = 0, end; first < rows.size(); first = end) {
     end = rows.competitors_end(first);
-    std::size_t best = first;
+    std::size_t best = end, compared = 0;
     for (std::size_t i = first; i < end; ++i) {
-      const double own = rows[i].time_us, least = rows[best].time_us;
+      if (!rows[i].completed) continue;
+      ++compared;
+      const double own = rows[i].time_us, least = best == end ? INFINITY : rows[best].time_us;
       if (own < least || (own == least && rows[i].automatic)) best = i;
     }
-    const double best_us = rows[best].time_us;
     for (std::size_t i = first; i < end; ++i) {
       documents[i]["fastest"] = i == best;
-      if (!rows[i].automatic) continue;
+      if (!rows[i].automatic || !rows[i].completed) continue;
+      const double best_us = rows[best].time_us;
       nlohmann::json c;
       for (const char* key : {"run", "cluster", "label", "collective", "engine", "ranks", "bytes", "dtype"})
         c[key] = documents[i].at(key);
@@ -23,7 +27,7 @@ nlohmann::json mark_fastest(std::vector<nlohmann::json>& documents) {
       c["chosen_us"] = rows[i].time_us;
       c["fastest"] = rows[best].algorithm;
       c["fastest_us"] = best_us;
-      c["compared"] = end - first;
+      c["compared"] = compared;
       c["regret_percent"] = best_us > 0 ? (rows[i].time_us / best_us - 1) * 100 : 0.0;
       choices.push_back(std::move(c));
     }

@@ -5,8 +5,8 @@
 
 namespace gccl::sim {
 
-// Sets "fastest" of each row: the fastest of those that compete; on a tie the planner's choice, else the earlier one.
-// Returns "choices" of "gccl/result/1": how far each choice was from the fastest.
+// Sets "fastest" of each row: the fastest of those that compete and completed; on a tie the planner's choice, else the
+// earlier one. Returns "choices" of "gccl/result/1": how far each choice that completed was from the fastest.
 nlohmann::json mark_fastest(std::vector<nlohmann::json>& rows);
 
 }  // namespace gccl::sim

@@ -71,8 +71,9 @@ Count bytes_of(const Part& part) {
   return total_bytes(part.task->kind, elements(part.task->kind, part.bytes, n, size), n, size);
 }
 
-// Operations are numbered stream by stream, repetition by repetition and part by part (prepare.cpp).
-Json operations_of(const Point& point, const Outcome& outcome, unsigned repeats) {
+// Operations are numbered stream by stream, repetition by repetition and part by part (prepare.cpp). Those of a run
+// that did not complete have no times: what some ranks had done was given up.
+Json operations_of(const Point& point, const Outcome& outcome, unsigned repeats, bool completed) {
   Json all = Json::array();
   std::ptrdiff_t first = 0;
   for (std::size_t s = 0; s < point.streams.size(); ++s)
@@ -88,8 +89,8 @@ Json operations_of(const Point& point, const Outcome& outcome, unsigned repeats)
                      {"groups", part.communicators->size()},
                      {"stream", s},
                      {"bytes", bytes_of(part)},
-                     {"begin_us", double(*begin) / 1e3},
-                     {"end_us", double(*end) / 1e3}});
+                     {"begin_us", completed ? Json(double(*begin) / 1e3) : Json()},
+                     {"end_us", completed ? Json(double(*end) / 1e3) : Json()}});
       add_planner(all.back(), part);
     }
   return all;
@@ -207,14 +208,15 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   const ScenarioRun& run = campaign.scenario->runs[point.run];
   const Outcome& outcome = played.outcome;
   Json row = row_head(campaign, point);
+  const bool completed = !outcome.faults || outcome.faults->completed;
   if (run.kind != ScenarioRun::Kind::collective || run.repeats > 1)
-    row["operations"] = operations_of(point, outcome, run.repeats);
+    row["operations"] = operations_of(point, outcome, run.repeats, completed);
   const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>() * run.repeats, time_ns);
   const double factor =
       run.kind == ScenarioRun::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
   row["time_us"] = time_ns / 1e3;
-  row["algbw_GBps"] = algbw;
-  row["busbw_GBps"] = algbw * factor;
+  row["algbw_GBps"] = completed ? Json(algbw) : Json();
+  row["busbw_GBps"] = completed ? Json(algbw * factor) : Json();
   const bool counted =
       point.engine != Engine::real;  // the system moves real ranks' bytes, over no links of the cluster
   row["messages"] = counted ? Json(outcome.messages) : Json();
@@ -223,7 +225,7 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   row["peak_rss_MB"] = played.peak_rss_MB;
   const bool predicted = point.predicted_us && !outcome.faults;
   row["predicted_us"] = predicted ? Json(*point.predicted_us * run.repeats) : Json();
-  row["wrong"] = run.payload ? Json(outcome.wrong) : Json();
+  row["wrong"] = run.payload && (completed || outcome.wrong) ? Json(outcome.wrong) : Json();
   if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
   row["tiers"] = counted ? tiers_of(*campaign.worlds[point.world].cluster, outcome) : Json::array();
   if (run.repeats > 1) row["repeats"] = run.repeats;
