@@ -358,6 +358,42 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
   CHECK(complaint(expecting(5)).starts_with("/runs/0/expect/within_percent_of/result: there is no file "));
 }
 
+TEST_CASE("runs that are done several times are compared with those that are done as often") {
+  const auto within = [](Json there) {
+    there["percent"] = 0;
+    return Json{{"within_percent_of", there}};
+  };
+  Json runs = with(kRing, {{"label", "ten"}, {"repeats", 10}});
+  runs.push_back(with(kRing, {{"label", "one"}, {"expect", within({{"run", "ten"}})}})[0]);
+  CHECK(refusal(runs, Json::object())
+            .ends_with("/runs/1/expect/within_percent_of/run: found a run that is done 10 times, expected one that is "
+                       "done once as here"));
+  runs[1]["repeats"] = 10;
+  CHECK(result_of(plan_of(runs))["ok"] == true);
+  const Folder folder;
+  const std::string file = folder.write("ten.json", result_of(plan_of(with(kRing, {{"repeats", 10}}))).dump()).string();
+  const Json expect = within({{"result", file}});
+  CHECK(result_of(plan_of(with(kRing, {{"repeats", 10}, {"expect", expect}})))["ok"] == true);
+  CHECK(has(refusal(with(kRing, {{"expect", expect}})), "; the nearest has repeats 10 instead of 1"));
+}
+
+TEST_CASE("a limit that is reached exactly holds, whatever rounding makes of it") {
+  // 51.35 is 30 % more than 39.5, and (51.35 / 39.5 - 1) * 100 is 30.000000000000004.
+  const auto took = [](Nanos ns) {
+    static Nanos longer;
+    longer = ns;
+    const auto play = [](const Workload& w) {
+      Outcome o = by_name(w);
+      o.time_ns = w.operations[0].algorithm->name == "ring" ? 39500 : longer;
+      return o;
+    };
+    const Json expect = {{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "ring"}, {"percent", 30}}}};
+    return result_of(plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}, {"expect", expect}})), {play, play})["ok"];
+  };
+  CHECK(took(51350) == true);
+  CHECK(took(51351) == false);
+}
+
 TEST_CASE("a stored result that says shares and lanes is a baseline as one that says chunks and channels") {
   const Folder folder;
   const std::filesystem::path file = folder.path / "earlier.json";

@@ -12,13 +12,13 @@ namespace {
 using Json = nlohmann::json;
 
 // What makes two rows the same point, but for how the call is cut up and its protocol.
-constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",   "collective",
-                                     "algorithm", "ranks", "groups",      "bytes",    "count",
-                                     "dtype",     "op",    "root",        "in_place", "planner"};
+constexpr const char* kIdentity[] = {"cluster", "label",    "world_ranks", "engine", "collective", "algorithm",
+                                     "ranks",   "groups",   "bytes",       "count",  "dtype",      "op",
+                                     "root",    "in_place", "planner",     "repeats"};
 constexpr const char* kSlicing[] = {"chunks", "channels", "window"};
 
 const Json& field(const Json& row, const char* key) {
-  static const Json kNone;
+  static const Json kNone;  // of repeats it is once
   const auto at = row.find(key);
   return at == row.end() ? kNone : *at;
 }
@@ -49,6 +49,10 @@ bool carried_out_alike(const Json& stored, const Json& row) {
 }
 
 bool is_auto(const Json& row) { return field(row, "auto") == true; }
+
+std::string shown(const Json& row, const std::string& key) {
+  return row.contains(key) ? json::format_value(row[key]) : key == "repeats" ? "1" : "none";
+}
 
 }  // namespace
 
@@ -100,9 +104,8 @@ std::string nearest_row(const Json& stored, const Json& row) {
       nearest = &other, least = std::move(differ);
   std::string text;
   for (const std::string& key : least)
-    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
-                        nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
-                        json::format_value(field(row, key.c_str())));
+    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key, shown(*nearest, key),
+                        shown(row, key));
   return text;
 }
 

@@ -120,6 +120,9 @@ void resolve_runs(Scenario& scenario) {
         where->fail(fmt::format("found a run of {}, expected one of {} as here",
                                 also ? name(at->task().kind) : "several collectives",
                                 single ? name(run.task().kind) : "several collectives"));
+      if (run.repeats != at->repeats)  // times are of all repeats
+        where->fail(fmt::format("found a run that is done {} times, expected one that is done {} as here", at->repeats,
+                                run.repeats == 1 ? "once" : fmt::format("{} times", run.repeats)));
     }
 }
 

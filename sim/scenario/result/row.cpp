@@ -189,6 +189,7 @@ Json row_head(const Campaign& campaign, const Point& point) {
   Json row = {
       {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
   row["like_run"] = run.like;
+  if (run.repeats > 1) row["repeats"] = run.repeats;
   row["engine"] = name(point.engine);
   row["auto"] = point.automatic;
   if (run.kind == ScenarioRun::Kind::collective)
@@ -207,8 +208,8 @@ std::vector<Json> row_heads(const Campaign& campaign) {
 Json result_row(const Campaign& campaign, const Point& point, const Played& played) {
   const ScenarioRun& run = campaign.scenario->runs[point.run];
   const Outcome& outcome = played.outcome;
-  Json row = row_head(campaign, point);
   const bool completed = !outcome.faults || outcome.faults->completed;
+  Json row = row_head(campaign, point);
   if (run.kind != ScenarioRun::Kind::collective || run.repeats > 1)
     row["operations"] = operations_of(point, outcome, run.repeats, completed);
   const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>() * run.repeats, time_ns);
@@ -228,7 +229,6 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   row["wrong"] = run.payload && (completed || outcome.wrong) ? Json(outcome.wrong) : Json();
   if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
   row["tiers"] = counted ? tiers_of(*campaign.worlds[point.world].cluster, outcome) : Json::array();
-  if (run.repeats > 1) row["repeats"] = run.repeats;
   if (outcome.faults)
     row["faults"] = faults_of(*outcome.faults, fault_plan(run, campaign.worlds[point.world], campaign.seed));
   return row;
