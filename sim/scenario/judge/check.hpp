@@ -14,6 +14,9 @@ namespace gccl::sim {
 // As far beyond a limit as can be: of rows that have no value to compare with it.
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
+// Values that are computed may differ from stated ones by so much of them and be equal: 51.35 is 30 % more than 39.5.
+constexpr double kRoundingPart = 1e-12;
+
 // What one row came to.
 struct Judgement {
   std::string found;

@@ -11,7 +11,8 @@ void read_busbw(const json::Node& value, const ScenarioRun&, Expectation& e) { e
 Judgement judge_busbw(const Expectation& e, const ResultRows& rows, std::size_t i) {
   if (!rows[i].completed) return {rows.incomplete(i), false, kUnlimited};
   const double found = rows[i].json->at("busbw_GBps").get<double>();
-  return {fmt::format("{:.6g} GB/s for {}", found, rows.name(i)), found >= e.limit, e.limit - found};
+  return {fmt::format("{:.6g} GB/s for {}", found, rows.name(i)), found >= e.limit * (1 - kRoundingPart),
+          e.limit - found};
 }
 
 }  // namespace

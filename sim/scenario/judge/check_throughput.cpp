@@ -19,7 +19,8 @@ Judgement judge_throughput(const Expectation& e, const ResultRows& rows, std::si
         fmt::format("no operation ended before the first fault, or none began after the last, for {}", rows.name(i)),
         false, kUnlimited};
   const double percent = found.get<double>();
-  return {fmt::format("{:.4g} % for {}", percent, rows.name(i)), percent >= e.limit, e.limit - percent};
+  return {fmt::format("{:.4g} % for {}", percent, rows.name(i)), percent >= e.limit * (1 - kRoundingPart),
+          e.limit - percent};
 }
 
 }  // namespace

@@ -104,8 +104,8 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
                            : percent == kUnlimited  ? fmt::format("takes longer than {}", other)
                                                     : fmt::format("takes {:.3g} % {} than {}", std::abs(percent),
                                                                  percent < 0 ? "less" : "longer", other);
-  return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", rows.name(i), than, own, than_us), percent <= e.limit,
-          percent - e.limit};
+  return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", rows.name(i), than, own, than_us),
+          own <= than_us * (1 + e.limit / 100) * (1 + kRoundingPart), percent - e.limit};
 }
 
 // What the point is to be compared with must have that point, with one time.
