@@ -258,6 +258,22 @@ TEST_CASE("what decides for ranks that go on without others is a part of their p
   CHECK(time_by("binomial_tree", true) == tree);
 }
 
+TEST_CASE("whether elements are checked is a part of a point, stated or asked for by another engine of the run") {
+  const Folder folder;
+  const auto run = [&](const char* engines, const char* expect) {
+    folder.write(
+        "s.json",
+        fmt::format(
+            R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":8,"runs":[{{"collective":"allreduce","bytes":"64KiB","algorithms":"ring","engine":{}{}}}]}})",
+            kCluster.string(), engines, expect));
+    const Ended e = run_gccl({"run", "s.json", "--resume", "j", "--json", "-"}, folder.path);
+    REQUIRE_MESSAGE(e.code == 0, e.err);
+    return Json::parse(e.out)["runs"][0]["wrong"];
+  };
+  CHECK(run(R"("model")", "").is_null());
+  CHECK(run(R"(["model", "protocol"])", R"(,"expect":{"correct":true})") == 0);
+}
+
 TEST_CASE("a shipped parameter set that changed gives other points, though the cluster names it without its file") {
   const Folder folder;
   fs::copy(kRoot / "cost-models", folder.path / "cost-models");

@@ -100,6 +100,7 @@ std::vector<std::string> point_keys(const Campaign& campaign) {
   for (const ScenarioRun& run : campaign.scenario->runs) {
     Json stated = run.where.raw();
     for (const char* key : {"expect", "engine", "bytes", "algorithms"}) stated.erase(key);
+    stated["payload"] = run.payload;  // also where it is not stated: another engine of the run may ask for it
     runs.push_back(json::format_value(stated));
   }
   const std::string decided = deciding(campaign.authorities);
