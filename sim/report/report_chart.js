@@ -33,9 +33,13 @@ function marker(index, x, y, r) {
   return "M" + kMarkers[index % kMarkers.length].map(([dx, dy]) => `${px(x + dx * r)} ${px(y + dy * r)}`).join("L") +
       "Z";
 }
-// Colour and marker are the algorithm's; the second engine's lines are dashed and its markers hollow.
+// Colour and marker are the algorithm's; lines of engines after the first are dashed, of each otherwise, and their
+// markers hollow.
+function engineLook(engine) {
+  return engine ? ` other other${engine}` : "";
+}
 function look(one) {
-  return `s${one.index % kColours}` + (one.engine ? " other" : "");
+  return `s${one.index % kColours}` + engineLook(one.engine);
 }
 function swatch(one) {
   return svg(

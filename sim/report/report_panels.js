@@ -56,7 +56,7 @@ const tooltip = {
 
 function engineSign(engine) {
   return svg(
-      "svg", {width: 26, height: 14, class: engine ? "other" : "", "aria-hidden": "true"},
+      "svg", {width: 26, height: 14, class: engineLook(engine).trim(), "aria-hidden": "true"},
       svg("path", {class: "wire plain-wire", d: "M1 7H25"}));
 }
 

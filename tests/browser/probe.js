@@ -50,7 +50,8 @@ for (const chart of document.querySelectorAll("[data-chart]")) {
     const style = getComputedStyle(g.querySelector(".dots"));
     return g.classList.contains("other") ? style.stroke : style.fill;
   };
-  const looks = series.map(g => [colour(g), shape(g), g.classList.contains("other")].join());
+  const looks = series.map(g => [colour(g), shape(g), getComputedStyle(g.querySelector(".dots")).strokeDasharray,
+                                 g.classList.contains("other")].join());
   if (new Set(looks).size < looks.length) wrong(`${chart.dataset.chart}: two series look alike`);
   found.charts.push({
     title: chart.dataset.chart,
