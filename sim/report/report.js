@@ -171,6 +171,9 @@ function findings(found) {
 }
 
 function method(result) {
+// As one word of a shell.
+const quoted = word => /^[\w\/.:=@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
+
   const runs = list(result.runs), engines = distinct(runs.map(run => text(run.engine)));
   const meaning = {
     model: "discrete events over the schedule's own steps: latency and bandwidth of each link, ports and cards " +
@@ -185,9 +188,11 @@ function method(result) {
   const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
         messages = runs.reduce((sum, run) => sum + (number(run.messages) ?? 0), 0);
   const command = text(result.command) ||
-      `gccl run ${text(scenario.file) || "SCENARIO.json"}${
+  const planners = distinct(runs.map(run => text(run.planner || (list(run.operations)[0] || {}).planner)));
+      `gccl run ${quoted(text(scenario.file) || "SCENARIO.json")}${
                       engines.length === 1 ? ` --engine ${engines[0]}` : ""}${
                       result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
+                      planners.length === 1 && planners[0] ? ` --planner ${planners[0]}` : ""}${
   const items = [
     ["command", h("code", {}, command)],
     [

@@ -120,6 +120,8 @@ function palettes() {
   return least;
 }
 found.palettes = palettes();
+found.titles = [...document.querySelectorAll("section.card[id^=cluster] h3")].map(e => e.textContent);
+found.command = document.querySelector("#method code").textContent;
 for (const timeline of document.querySelectorAll("[data-timeline]"))
   found.timelines.push(timeline.querySelectorAll("g.series").length);
 for (const item of document.querySelectorAll(".findings li")) found.findings.push(item.textContent);
