@@ -61,18 +61,32 @@ std::size_t kinds(const Rows& rows, const char* key) {
   return values.size();
 }
 
-// Chunks, channels, window or protocol as the run states it; what the planner decided does not distinguish rows.
+// Chunks, channels, window, protocol or planner as the run states it; what the planner decided does not distinguish
+// rows.
 std::string stated(const Json& row, const char* key) {
+  if (key == std::string_view("planner")) return text(row, key);
   const bool protocol = key == std::string_view("protocol");
   if (row.value(protocol ? "protocol_planned" : "planned", Json(protocol)) == true || !row.contains(key)) return "";
   return protocol ? text(row, key) : json::format_value(row.at(key));
+}
+
+std::string parts_of(const Json& row, std::initializer_list<const char*> keys) {
+  std::string all;
+  for (const char* key : keys) all += row.contains(key) ? json::format_value(row[key]) + ' ' : "- ";
+  return all;
+}
+
+// How many ranks there are for each that takes part: with the ranks and the groups it says of how many ranks.
+std::string part_of_world(const Json& row) {
+  const double part = number(row, "ranks") * double(whole(row, "groups", 1));
+  return part > 0 ? fmt::format("{}", number(row, "world_ranks") / part) : "";
 }
 
 // The rows of one engine that may be compared, by what the x axis of a chart would be.
 class Contest {
  public:
   Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
-    for (const char* key : {"chunks", "channels", "window", "protocol"})
+    for (const char* key : {"chunks", "channels", "window", "protocol", "planner"})
       if (std::any_of(rows.begin(), rows.end(),
                       [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
         dimensions_.push_back(key);
@@ -207,7 +221,9 @@ std::string fault_words(const Json& row) {
   return words;
 }
 
+// Of what did not complete nothing is said but that.
 std::string headline(const Contest& contest) {
+  if (contest.empty()) return "not completed.";
   const Json& row = contest.best(contest.last());
   std::string words = contest.recommendation() + ": " + reached(contest, row);
   for (const std::string& more : {fault_words(row), limit_of(row)})
@@ -223,7 +239,6 @@ std::string choice_note(const Json& result, const Rows& rows) {
   for (const Json& c : result["choices"]) {
     const double regret = c.is_object() ? number(c, "regret_percent") : NAN;
     if (!(regret >= 0) || whole(c, "compared", 2) < 2) continue;
-  if (contest.empty()) return "not completed.";
     const bool ours = std::any_of(rows.begin(), rows.end(), [&](const Json* row) {
       for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
         if (c.contains(key) && (!row->contains(key) || row->at(key) != c[key])) return false;
@@ -346,6 +361,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
   const auto add = [&](const std::string& note) {
     if (!note.empty()) notes.push_back(note + ".");
   };
+  if (failed > 0 && failed < rows.size()) add(fmt::format("{} of {} points did not complete", failed, rows.size()));
   for (const std::string_view planner : {"nccl", "openmpi"}) add(planner_note(rows, planner));
   add(choice_note(result, rows));
   add(prediction_note(rows));
@@ -361,7 +377,6 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
 Json finding_of_sequence(const Json& row) {
   if (!(number(row, "time_us") >= 0)) return Json();
   std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
-  if (failed > 0 && failed < rows.size()) add(fmt::format("{} of {} points did not complete", failed, rows.size()));
               words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
                                   counted(whole(row, "ranks"), "rank"), text(row, "engine"));
   for (const std::string& more : {fault_words(row), limit_of(row)})
@@ -383,30 +398,31 @@ Json findings(const Json& result) {
     for (const Json& row : result["runs"])
       if (row.is_object()) rows.push_back(&row);
   Json all = Json::array();
-  const auto family = [](const Json& row) {
-    std::string key = is_sequence(row) ? json::format_value(row) : "";
-    for (const char* part : {"cluster", "collective", "label", "dtype", "root", "in_place"})
-      key += row.contains(part) ? json::format_value(row[part]) + ' ' : "- ";
-    return key;
+  // Families have one headline each, so their subjects must differ by what the families differ in.
+  const auto related = [](const Json& row) {
+    return parts_of(row, {"cluster", "collective", "label"}) + (is_sequence(row) ? json::format_value(row) : "");
   };
   // What is asked of them differs otherwise, so that neither is better than the other.
   const auto asked = [&](const Json& row) {
-    std::string key = family(row);
-    for (const char* part : {"like_run", "groups", "op"})
-      key += row.contains(part) ? json::format_value(row[part]) + ' ' : "- ";
-    return key;
+    return related(row) + parts_of(row, {"dtype", "op", "root", "in_place", "groups"}) + part_of_world(row);
   };
-  std::map<std::string, Rows> families;
-  for (const Json* row : rows) families[family(*row)].push_back(row);
-  for (const Rows& same : grouped(rows, asked)) {
-    const Rows& relatives = families.at(family(*same[0]));
+  const auto like = [&](const Json& row) { return asked(row) + parts_of(row, {"like_run"}); };
+  std::map<std::string, Rows> relatives, alike;
+  for (const Json* row : rows) relatives[related(*row)].push_back(row), alike[asked(*row)].push_back(row);
+  for (const Rows& same : grouped(rows, like)) {
+    const Json& first = *same[0];
+    const Rows& others = relatives.at(related(first));
     std::string apart;
-    if (kinds(relatives, "like_run") > 1)
-      apart = fmt::format(" (run {})", whole(*same[0], "run"));
-    else if (kinds(relatives, "groups") > 1)
-      apart = ", " + counted(whole(*same[0], "groups"), "group");
-    if (is_sequence(*same[0])) {
-      all.push_back(finding_of_sequence(*same[0]));
+    if (kinds(others, "groups") > 1) apart += ", " + counted(whole(first, "groups"), "group");
+    if (std::ranges::any_of(others, [&](const Json* r) { return part_of_world(*r) != part_of_world(first); }))
+      apart += fmt::format(" of {} ranks", whole(first, "world_ranks"));
+    for (const char* key : {"dtype", "op"})
+      if (first.contains(key) && kinds(others, key) > 1) apart += ", " + text(first, key);
+    if (first.contains("root") && kinds(others, "root") > 1) apart += fmt::format(", root {}", whole(first, "root"));
+    if (first.value("in_place", Json()) == true && kinds(others, "in_place") > 1) apart += ", in place";
+    if (kinds(alike.at(asked(first)), "like_run") > 1) apart += fmt::format(" (run {})", whole(first, "run"));
+    if (is_sequence(first)) {
+      all.push_back(finding_of_sequence(first));
     } else {
       const bool by_ranks = kinds(same, "bytes") == 1;
       const auto split = grouped(same, [&](const Json& row) { return by_ranks ? 0 : whole(row, "ranks"); });

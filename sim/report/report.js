@@ -62,6 +62,7 @@ function sectionCard(section, id, columns) {
   const facts = [
     section.engines.join(" and ") + (section.engines.length > 1 ? " engines" : " engine"),
     common("ranks", n => plural(number(n) ?? 0, "rank")),
+    common("groups", n => number(n) > 1 ? plural(n, "group") : null),
     section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
     first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
     common("chunks", n => plural(number(n) ?? 0, "chunk")), common("channels", n => plural(number(n) ?? 0, "channel")),
@@ -170,10 +171,10 @@ function findings(found) {
   return items.length ? h("section", {class: "card findings"}, h("h3", {}, "Findings"), h("ul", {}, items)) : null;
 }
 
-function method(result) {
 // As one word of a shell.
 const quoted = word => /^[\w\/.:=@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 
+function method(result) {
   const runs = list(result.runs), engines = distinct(runs.map(run => text(run.engine)));
   const meaning = {
     model: "discrete events over the schedule's own steps: latency and bandwidth of each link, ports and cards " +
@@ -187,12 +188,12 @@ const quoted = word => /^[\w\/.:=@%+,-]+$/.test(word) ? word : "'" + word.replac
   };
   const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
         messages = runs.reduce((sum, run) => sum + (number(run.messages) ?? 0), 0);
-  const command = text(result.command) ||
   const planners = distinct(runs.map(run => text(run.planner || (list(run.operations)[0] || {}).planner)));
+  const command = text(result.command) ||
       `gccl run ${quoted(text(scenario.file) || "SCENARIO.json")}${
                       engines.length === 1 ? ` --engine ${engines[0]}` : ""}${
-                      result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
                       planners.length === 1 && planners[0] ? ` --planner ${planners[0]}` : ""}${
+                      result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
   const items = [
     ["command", h("code", {}, command)],
     [
@@ -246,11 +247,10 @@ function page(data, problem) {
     main.append(h("h2", {id: `cluster-${c}`}, name || "Cluster"), h("p", {class: "facts"}, facts.join(" \u00b7 ")));
     const parts = [findings(found.filter(f => text(f.cluster) === name))];
     mine.forEach((section, i) => {
-      const id = `cluster-${c}-${i}`, same = mine.filter(s => sectionTitle(s) === sectionTitle(section));
+      const id = `cluster-${c}-${i}`;
       parts.push(sectionCard(section, id, columns));
       line.push(
-          h("a", {href: "#" + id},
-            sectionTitle(section) + (same.length > 1 ? ` (${plural(section.first.ranks, "rank")})` : "")));
+          h("a", {href: "#" + id}, sectionTitle(section)));
     });
     played.forEach((group, i) => {
       parts.push(sequenceCard(group, `cluster-${c}-s${i}`));

@@ -61,23 +61,28 @@ const timeOf = run => completed(run) ? number(run.time_us) : null;
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
 // Chunks, channels, the window or the protocol as the run states it; what the planner decided distinguishes no runs.
+const kDecided = ["chunks", "channels", "window", "protocol"];
 const stated = (run, part) =>
-    (part === "protocol" ? run.protocol_planned !== false : run.planned === true) ? undefined : run[part];
+    kDecided.includes(part) && (part === "protocol" ? run.protocol_planned !== false : run.planned === true) ?
+    undefined :
+    run[part];
 
-// Runs of one series have one x each. A series is an algorithm on one engine; where stated chunks, channels, windows or
-// protocols differ between the runs they are part of its name, and so is whatever else distinguishes runs at the same
-// x. Runs that nothing distinguishes are one point. base: the name without the engine, which has the colour and the
-// marker.
+// Runs of one series have one x each. A series is an algorithm on one engine; where stated chunks, channels, windows,
+// protocols or planners differ between the runs they are part of its name, and so is whatever else distinguishes runs at
+// the same x. Runs that nothing distinguishes, not even the time, are one point. base: the name without the engine,
+// which has the colour and the marker.
 function seriesOf(runs, x) {
   const names = new Map(), engines = distinct(runs.map(run => text(run.engine)));
   const varies = part => distinct(runs.map(run => stated(run, part))).length > 1;
-  const dimensions = ["chunks", "channels", "window", "protocol"].filter(varies);
+  const dimensions = [...kDecided, "planner"].filter(varies);
   for (const same of groupBy(runs, run => [run.algorithm])) {
-    const clashes = groupBy(same, run => [run[x], run.engine, ...dimensions.map(part => stated(run, part))]);
-    const parts =
-        [...dimensions, ...["count"].filter(part => clashes.some(g => distinct(g.map(r => r[part])).length > 1))];
+    const parts = [...dimensions], several = (runs, part) => distinct(runs.map(run => run[part])).length > 1;
+    for (const part of ["count", "run", "index"]) {
+      const clashes = groupBy(same, run => [run[x], run.engine, ...parts.map(p => stated(run, p))]);
+      if (clashes.some(g => several(g, part) && (part === "count" || several(g, "time_us")))) parts.push(part);
+    }
     for (const run of same) {
-      const named = parts.filter(part => part === "count" || stated(run, part) !== undefined);
+      const named = parts.filter(part => stated(run, part) !== undefined);
       const base = [text(run.algorithm), ...named.map(part => `${part} ${text(run[part])}`)].join(", ");
       const name = engines.length > 1 ? `${base} (${text(run.engine)})` : base;
       if (!names.has(name))
@@ -109,13 +114,20 @@ function columnAt(series, at) {
   return {x: at, points};
 }
 
+// How many ranks there are for each that takes part: with the ranks and the groups it says of how many ranks.
+const partOfWorld = run => run.world_ranks / (run.ranks * (number(run.groups) ?? 1));
+
+const asked = run =>
+    [run.cluster, run.collective, run.label, run.dtype, run.op, run.root, run.in_place, run.groups, partOfWorld(run)]
+        .map(text)
+        .join();
+
 // A section: the runs that may be compared with each other, of all engines. x is "bytes", or "ranks" where only the
 // ranks vary.
 function sectionsOf(result) {
   const sections = [];
   const plain = list(result.runs).filter(run => !isSequence(run));
-  const key = run => [run.cluster, run.collective, run.label, run.dtype, run.root, run.in_place].map(text);
-  for (const family of groupBy(plain, key)) {
+  for (const family of groupBy(plain, run => [asked(run), text(run.like_run)])) {
     const scaling = distinct(family.map(run => run.bytes)).length === 1;
     for (const runs of scaling ? [family] : groupBy(family, run => [run.ranks])) {
       const x = distinct(runs.map(run => run.ranks)).length > 1 ? "ranks" : "bytes", series = seriesOf(runs, x);
@@ -139,9 +151,27 @@ function sectionsOf(result) {
     const names = [...wins.keys()].sort((a, b) => wins.get(b) - wins.get(a));
     for (const one of same.flatMap(s => s.series)) one.index = names.indexOf(one.base);
   }
+  for (const section of sections) section.title = titleAmong(section, sections);
   return sections;
 }
 
+const title = run => text(run.collective) + (run.label ? ` \u2013 ${text(run.label)}` : "");
+// With what tells the section from others of its cluster that would have the same title.
+function titleAmong(section, sections) {
+  const first = section.first,
+        others = sections.filter(s => s.first.cluster === first.cluster && title(s.first) === title(first)),
+        differs = key => distinct(others.map(s => key(s.first))).length > 1;
+  const words = [
+    section.x === "bytes" && differs(run => run.ranks) && plural(number(first.ranks) ?? 0, "rank"),
+    differs(run => run.groups) && plural(number(first.groups) ?? 1, "group"),
+    differs(partOfWorld) && `of ${plural(number(first.world_ranks) ?? 0, "rank")}`,
+    ...["dtype", "op"].map(part => differs(run => run[part]) && text(first[part])),
+    differs(run => run.root) && `root ${text(first.root)}`, differs(run => run.in_place) && first.in_place && "in place",
+    distinct(others.filter(s => asked(s.first) === asked(first)).map(s => s.first.like_run)).length > 1 &&
+        `run ${text(first.run)}`
+  ].filter(word => word);
+  return title(first) + (words.length ? ` (${words.join(", ")})` : "");
+}
 function sectionTitle(section) {
-  return text(section.first.collective) + (section.first.label ? ` \u2013 ${text(section.first.label)}` : "");
+  return section.title;
 }

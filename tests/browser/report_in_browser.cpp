@@ -295,6 +295,47 @@ void test_engines(const std::function<json(const std::string&, const json&)>& op
         "engines: " + note);
 }
 
+// Nothing that was run is left out: what asks for something else has a section of its own, with what tells it apart in
+// the title, and what takes another time a point.
+void test_all_shown(const std::function<json(const std::string&, const json&)>& open) {
+  json runs = json::array();
+  const auto add = [&](const json& more) {
+    runs.push_back(run("c", "allreduce", "ring", 1024, 10 + double(runs.size())));
+    runs.back().update(
+        {{"run", 0}, {"like_run", 0}, {"world_ranks", 128}, {"groups", 2}, {"op", "sum"}, {"index", runs.size()}});
+    runs.back().update({{"planned", true}, {"planner", "nccl"}});
+    runs.back().update(more);
+  };
+  add(json::object());
+  add({{"world_ranks", 256}, {"groups", 4}});
+  add({{"world_ranks", 256}});
+  add({{"op", "max"}});
+  add({{"run", 1}, {"like_run", 1}});
+  add({{"planner", "openmpi"}});  // as the first, planned otherwise
+  add(json::object());            // the same once more, with another time
+  json result = document("it's all", std::move(runs));
+  result["scenario"]["file"] = "it's all.json";
+  const json found = open("all", result);
+  if (found.is_null()) return;
+  check_equal(found.at("titles"),
+              json{"allreduce (2 groups, of 128 ranks, sum, run 0)", "allreduce (4 groups, of 256 ranks, sum)",
+                   "allreduce (2 groups, of 256 ranks, sum)", "allreduce (2 groups, of 128 ranks, max)",
+                   "allreduce (2 groups, of 128 ranks, sum, run 1)"},
+              "all: sections");
+  std::size_t points = 0;
+  for (const json& chart : found.at("charts"))
+    if (chart.at("title") == "Time") points += chart.at("points").get<std::size_t>();
+  check_equal(json(points), 7, "all: points");
+  check_equal(found.at("command"), "gccl run 'it'\\''s all.json' --engine model --seed 1 --html REPORT.html",
+              "all: the command");
+  for (json& r : result["runs"]) r["planner"] = "nccl";
+  const json planned = open("planned", result);
+  if (!planned.is_null())
+    check_equal(planned.at("command"),
+                "gccl run 'it'\\''s all.json' --engine model --planner nccl --seed 1 --html REPORT.html",
+                "all: the command with a planner");
+}
+
 void test_edges(const std::function<json(const std::string&, const json&)>& open) {
   const std::string hostile =
       "</script><script>window.hostile=1</script><hostile></hostile><img src=x onerror=\"window.hostile=1\">\"'&";
@@ -388,6 +429,7 @@ int main() {
   test_sweep(open);
   test_edges(open);
   test_engines(open);
+  test_all_shown(open);
   test_empty(open);
   folder.kept = failures > 0;
   if (folder.kept) std::cerr << failures << " failures; pages are in " << folder.path << "\n";

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "sim/report/csv.hpp"
 #include "sim/report/table.hpp"
 #include "tests/support/has.hpp"
@@ -121,8 +123,6 @@ TEST_CASE("runs that ask for different things are no rivals, and are distinguish
   CHECK(found[1]["subject"] == "allreduce, 8 groups");
 }
 
-TEST_CASE("stated protocols distinguish runs, planned ones are shown where they differ") {
-  const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
 TEST_CASE("subjects differ wherever there are several findings of one collective") {
   json rows = json::array();
   for (const int like : {0, 1})
@@ -155,6 +155,8 @@ TEST_CASE("what did not complete is said to, and recommended by nobody") {
   CHECK(found[0]["notes"][0] == "1 of 2 points did not complete.");
 }
 
+TEST_CASE("stated protocols distinguish runs, planned ones are shown where they differ") {
+  const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
     json one = row("ring", bytes, us);
     for (const char* key : {"run", "window", "messages"}) one[key] = 1;
     one.update({{"protocol", protocol}, {"protocol_planned", planned}, {"planned", true}, {"world_ranks", 8}});
