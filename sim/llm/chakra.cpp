@@ -115,7 +115,8 @@ struct Attribute {
   std::optional<std::string> text;
   double number = NAN;
   std::uint64_t integer = 0;
-  bool counts = false;  // an integer of at least 0
+  bool counts = false;      // an integer of at least 0
+  bool some_false = false;  // of a list of bools
 };
 void put_signed(std::uint64_t bits, Attribute& a) {
   a.integer = bits;
@@ -149,6 +150,16 @@ Attribute read_attribute(Wire w) {
       case 17: {  // zigzag
         const std::uint64_t v = w.integer();
         put_signed((v >> 1) ^ (~(v & 1) + 1), a);
+        break;
+      }
+      case 28: {  // BoolList
+        std::vector<std::uint64_t> values;
+        for (Wire list = w.bytes(); list.more();)
+          if (list.field() == 1)
+            list.integers(values);
+          else
+            list.skip();
+        a.some_false = std::ranges::find(values, 0u) != values.end();
         break;
       }
       case 29: a.text = w.bytes().text(); break;
@@ -201,7 +212,7 @@ class TraceReader {
   ChakraNode node(Wire w) {
     ChakraNode n;
     std::uint64_t type = 0, comm_type = ~0ull;
-    bool sized = false;
+    bool sized = false, some_dimensions = false;
     while (w.more()) switch (w.field()) {
         case 1: n.id = w.integer(); break;
         case 2: n.name = w.bytes().text(); break;
@@ -225,6 +236,7 @@ class TraceReader {
           if (a.name == "comm_src") n.source = rank(n, a);
           if (a.name == "comm_dst") n.destination = rank(n, a);
           if (a.name == "comm_tag") n.tag = a.integer;
+          if (a.name == "involved_dim") some_dimensions = a.some_false;
           if (a.name == "pg_name") n.group = a.text ? *a.text : std::to_string(a.integer);
           break;
         }
@@ -252,6 +264,10 @@ class TraceReader {
                     : comm_type < std::size(kNames) ? std::string(kNames[comm_type])
                                                     : std::to_string(comm_type)));
       n.collective = found->second;
+      if (some_dimensions && n.group.empty())
+        fail(n,
+             "involved_dim leaves out a dimension, of which GCCL knows none; expected pg_name, with its ranks in the "
+             "workload's \"communicators\"");
     }
     const bool moves =
         n.type >= ChakraType::send && !(n.type == ChakraType::collective && n.collective == Collective::barrier);

@@ -134,6 +134,14 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
           "pg_name \"3\" is no communicator");
   refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
+  const auto of_dimensions = [](const std::string& bools) {
+    return trace_of(
+        {traced(1, kCollective, {}, all_reduce(4096) + message(10, message(1, "involved_dim") + message(28, bools)))});
+  };
+  for (const std::string& some : {message(1, std::string("\1\0", 2)), number(1, 1) + number(1, 0)})
+    refused(of_dimensions(some), good, "t.0.et: node 1 \"n1\": involved_dim leaves out a dimension");
+  CHECK(TwoRanks(of_dimensions(message(1, "\1\1")), good).result()["traffic"] ==
+        TwoRanks(good, good).result()["traffic"]);
           "from rank 1 to rank 7, expected two of 2 ranks");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 9, 1ull << 32))}),
           "t.1.et: node 1 \"n1\": comm_dst 4294967296 is no rank");
