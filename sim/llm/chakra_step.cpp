@@ -184,7 +184,7 @@ class Traces {
       call.first_seen = fmt::format("rank {}, node {}", rank_, n.id);
       StepTask t{.what = label(n)};
       t.traffic = 0;
-      t.queue = Queue::data;
+      t.queue = wanted.collective == Collective::sendrecv ? Queue::forward : Queue::data;
       call.task = add(t);
     } else if (call.call != wanted) {
       fail(n, fmt::format("{} of {} bytes, but {} has {} of {} there", gccl::name(wanted.collective), wanted.bytes,

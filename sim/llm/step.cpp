@@ -190,6 +190,22 @@ void change_algorithm(Json& document, const std::string& value, std::string_view
 
 }  // namespace
 
+std::vector<std::vector<std::uint32_t>> tasks_by_row(const PlayedStep& s) {
+  const auto& tasks = s.graph.tasks;
+  std::vector<std::vector<std::uint32_t>> rows(std::size_t(s.graph.stages) * kQueues);
+  const auto add = [&](Rank stage, std::uint32_t t) {
+    if (tasks[t].queue != Queue::none) rows[stage * kQueues + std::size_t(tasks[t].queue)].push_back(t);
+  };
+  for (std::uint32_t t = 0; t < tasks.size(); ++t) add(tasks[t].stage, t);
+  if (s.workload.chakra)
+    for (const auto& [call, end] : s.graph.edges)
+      if (!tasks[call].computes() && tasks[end].stage != tasks[call].stage) add(tasks[end].stage, call);
+  for (auto& row : rows)
+    std::ranges::stable_sort(
+        row, [&](std::uint32_t a, std::uint32_t b) { return s.timeline.begin[a] < s.timeline.begin[b]; });
+  return rows;
+}
+
 std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
   if (w.chakra) return play_traces(w, pricer);
   const StepWorld world = pricer.world(w);

@@ -18,6 +18,10 @@ struct PlayedStep {
   std::shared_ptr<const std::set<std::string>> names = {};  // what tasks of traces are called
 };
 
+// The tasks of each stage and queue, in the order in which they begin. What ranks of traces carry out together is on
+// each of them.
+std::vector<std::vector<std::uint32_t>> tasks_by_row(const PlayedStep& s);
+
 // Expands, plays each distinct communication alone, composes the step, plays those concurrently that were in flight at
 // the same time, and composes it again. Throws json::InputError and what Pricer::play throws.
 std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);

@@ -126,13 +126,6 @@ std::string_view color_of(const PlayedStep& s, const StepTask& t) {
 }
 
 using Rows = std::vector<std::vector<std::uint32_t>>;  // by stage and queue
-Rows rows_of(const PlayedStep& s) {
-  Rows rows(std::size_t(s.graph.stages) * kQueues);
-  for (std::uint32_t t = 0; t < s.graph.tasks.size(); ++t)
-    if (const StepTask& task = s.graph.tasks[t]; task.queue != Queue::none)
-      rows[task.stage * kQueues + std::size_t(task.queue)].push_back(t);
-  return rows;
-}
 
 void axis(Canvas& c, double y, double from, double to) {
   c.line(kLeft, y, kWidth - 20, y, "#b0bec5");
@@ -235,7 +228,7 @@ std::string memory(const Json& r) {
 std::string step_page(const PlayedStep& s) {
   const Json& r = s.result;
   const std::string title = r["workload"]["name"];
-  const Rows rows = rows_of(s);
+  const Rows rows = tasks_by_row(s);
   const std::string missing = memory_missing(s);
   std::string body = fmt::format(
       "<header><h1>{}</h1><p class=\"facts\">{} on {}: {}; {} engine. {}</p></header>\n<main>\n<div class=\"card "

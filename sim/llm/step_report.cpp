@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "libgccl/base/counted.hpp"
@@ -134,9 +135,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
 std::string step_trace(const PlayedStep& s) {
   ChromeEvents out;
   const auto& tasks = s.graph.tasks;
-  std::vector<std::vector<std::uint32_t>> by_row(std::size_t(s.graph.stages) * kQueues);
-  for (std::uint32_t t = 0; t < tasks.size(); ++t)
-    if (tasks[t].queue != Queue::none) by_row[tasks[t].stage * kQueues + std::size_t(tasks[t].queue)].push_back(t);
+  const auto by_row = tasks_by_row(s);
   std::size_t written = 0, left_out = 0;
   const auto ns = [](double us) { return Nanos(std::llround(us * 1e3)); };
   for (Rank stage = 0; stage < s.graph.stages; ++stage) {
@@ -144,7 +143,8 @@ std::string step_trace(const PlayedStep& s) {
     for (std::size_t q = 0; q < kQueues; ++q) {
       const auto& row = by_row[stage * kQueues + q];
       if (row.empty()) continue;
-      out.thread(stage + 1, q + 1, name(Queue(q)));
+      // Messages of one rank may be in flight at the same time, and events of one thread may not.
+      std::vector<Nanos> over;  // by thread: when its last event ends
       for (const std::uint32_t t : row) {
         if (written == kTraceTasks) {
           ++left_out;
@@ -160,7 +160,16 @@ std::string step_trace(const PlayedStep& s) {
           for (const TrafficCall& c : s.expansion->traffic[task.traffic].calls) bytes += c.bytes;
           args += fmt::format(R"(,"bytes":{},"alone_us":{:.3f})", bytes, s.costs.us[task.traffic]);
         }
-        out.complete(stage + 1, q + 1, task.what, begin, ns(s.timeline.end[t]), args);
+        const Nanos end = ns(s.timeline.end[t]);
+        const auto i = std::size_t(std::ranges::find_if(over, [&](Nanos o) { return o <= begin; }) - over.begin());
+        const std::size_t thread = 1 + q + i * kQueues;
+        if (i == over.size()) {
+          over.push_back(0);
+          out.thread(stage + 1, thread,
+                     i == 0 ? std::string(name(Queue(q))) : fmt::format("{} {}", name(Queue(q)), i + 1));
+        }
+        over[i] = end;
+        out.complete(stage + 1, thread, task.what, begin, end, args);
       }
     }
   }

@@ -3,6 +3,8 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "libgccl/base/splitmix.hpp"
 #include "sim/llm/chakra.hpp"
@@ -132,8 +134,6 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, trace_of({traced(1, kComp, {})}), "is carried out by 1 of 2 ranks");
   refused(good, trace_of({traced(1, kCollective, {}, all_reduce(4096) + attribute("pg_name", "3"))}),
           "pg_name \"3\" is no communicator");
-  refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
-  refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
   const auto of_dimensions = [](const std::string& bools) {
     return trace_of(
         {traced(1, kCollective, {}, all_reduce(4096) + message(10, message(1, "involved_dim") + message(28, bools)))});
@@ -142,6 +142,8 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
     refused(of_dimensions(some), good, "t.0.et: node 1 \"n1\": involved_dim leaves out a dimension");
   CHECK(TwoRanks(of_dimensions(message(1, "\1\1")), good).result()["traffic"] ==
         TwoRanks(good, good).result()["traffic"]);
+  refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
+  refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
           "from rank 1 to rank 7, expected two of 2 ranks");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 9, 1ull << 32))}),
           "t.1.et: node 1 \"n1\": comm_dst 4294967296 is no rank");
@@ -194,6 +196,37 @@ TEST_CASE("calls without the name of a group are of all ranks, and a barrier has
   REQUIRE(r["traffic"].size() == 2);
   for (const Json& t : r["traffic"])
     if (t["what"] == "barrier") CHECK(t["sent_bytes"] == 0);
+}
+
+TEST_CASE("what ranks carry out together is in the trace of each of them, and no two events of a thread overlap") {
+  const std::string sized = attribute("comm_size", 9, 1 << 20);
+  const auto send = [&](unsigned id, unsigned tag) {
+    return traced(id, kSend, {}, sized + attribute("comm_dst", 9, 1) + attribute("comm_tag", 9, tag));
+  };
+  const auto receive = [&](unsigned id, unsigned tag) {
+    return traced(id, kReceive, {}, sized + attribute("comm_src", 9, 0) + attribute("comm_tag", 9, tag));
+  };
+  // The second rank sends while it receives.
+  const std::string first = trace_of({send(1, 1), send(2, 2), traced(3, kCollective, {}, all_reduce(1 << 22)),
+                                      traced(4, kReceive, {}, sized + attribute("comm_src", 9, 1))});
+  const std::string second = trace_of({receive(1, 1), receive(2, 2), traced(3, kCollective, {}, all_reduce(1 << 22)),
+                                       traced(4, kSend, {}, sized + attribute("comm_dst", 9, 0))});
+  const TwoRanks t(first, second);
+  const std::string file = (t.folder.path / "trace.json").string();
+  REQUIRE(run_gccl({"run", t.file, "--quiet", "--trace", file}).code == 0);
+  std::map<int, std::multiset<std::pair<double, double>>> of_rank;
+  std::map<std::pair<int, int>, double> last;
+  for (const Json& e : Json::parse(read_text(file))) {
+    if (e["ph"] != "X") continue;
+    const double begin = e["ts"], end = begin + e["dur"].get<double>();
+    of_rank[e["pid"]].emplace(begin, end);
+    double& before = last[{e["pid"], e["tid"]}];
+    CHECK(begin >= before - 0.0015);
+    before = end;
+  }
+  REQUIRE(of_rank.size() == 2);
+  CHECK(of_rank.begin()->second.size() == 4);
+  CHECK(of_rank.begin()->second == of_rank.rbegin()->second);
 }
 
 TEST_CASE("what a rank sends is its own: other ranks' calls are not added to it") {
