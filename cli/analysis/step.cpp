@@ -135,6 +135,7 @@ std::function<int()> prepare_step(const RunArguments& a, const std::filesystem::
   for (const std::string& change : a.what_if) {
     const Json other = llm::changed(document, change, "--what-if");
     s->steps.push_back(blaming(change, [&] { return llm::read_workload(json::Node::parse(other.dump(), file)); }));
+    blaming(change, [&] { llm::check_layer_times(s->steps[0], s->steps.back(), change); });
     s->changes.push_back(change);
   }
   check_step_options(a, s->steps);

@@ -222,6 +222,22 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
   return s;
 }
 
+void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std::string& change) {
+  if (!w.compute.forward_us || !other.compute.forward_us || change.find("layer_us") != std::string::npos) return;
+  const auto work = [](const LlmWorkload& x) {
+    const Model& m = x.model;
+    return std::tuple(x.phase, x.parallel.tensor, x.parallel.context, x.micro_batch, x.sequence, x.recompute, m.hidden,
+                      m.ffn, m.heads, m.kv_heads, m.head_dim, m.gated, m.latent, m.experts.count, m.experts.top_k,
+                      m.experts.shared, m.experts.ffn);
+  };
+  if (work(w) != work(other))
+    other.where.at("compute")
+        .at("layer_us")
+        .fail(
+            "is the time of another layer than this change leaves; expected its own beside the change, such as "
+            "compute.layer_us.forward=5ms, or \"card_TFLOPS\" in its place");
+}
+
 Json changed(const Json& document, const std::string& change, std::string_view option) {
   Json out = document;
   std::size_t from = 0;

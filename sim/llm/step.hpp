@@ -30,5 +30,8 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);
 // bucket (bucket_bytes), algorithm (of all collectives that the algorithm serves); VALUE is JSON or a text. Several
 // changes are joined by commas. Throws json::InputError, which names `option`.
 nlohmann::json changed(const nlohmann::json& document, const std::string& change, std::string_view option);
+// Where "layer_us" states the time of a layer, it states that of one way to cut it up: throws json::InputError too
+// where `other`, read from what came of the change, has other work in a layer, and the change states no other time.
+void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std::string& change);
 
 }  // namespace gccl::sim::llm

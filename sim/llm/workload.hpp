@@ -19,6 +19,7 @@ namespace gccl::sim::llm {
 // and values, and the dimensions of a head: with position, without, of values.
 struct Latent {
   Count q_rank = 0, kv_rank = 0, rope_dim = 0, nope_dim = 0, value_dim = 0;
+  bool operator==(const Latent&) const = default;
 };
 
 struct Experts {

@@ -316,6 +316,13 @@ TEST_CASE("control characters in a workload's name tear no text apart") {
   document["name"] = "two\nlines\x1b[31m";
   document["compute"] = {{"card_TFLOPS", 100}};
   document["memory_GB"] = 80;
+  // A stated time is that of one way to cut a layer up.
+  for (const char* change : {"parallel.tensor=2", "batch.micro=2", "sequence=1024", "model.ffn=1024", "recompute=full"})
+    check_refused({"run", good, "--what-if", change},
+                  "g.json: /compute/layer_us: is the time of another layer than this change leaves");
+  CHECK(run_gccl({"run", good, "--quiet", "--what-if", "parallel.tensor=2,compute.layer_us.forward=2ms", "--what-if",
+                  "model.layers=8,parallel.zero=3"})
+            .code == 0);
   const std::string file = folder.write("w.json", document.dump()).string();
   const Ended step = run_gccl({"run", file, "--what-if", "description=a\tb"});
   CHECK(step.out.starts_with("two?lines?[31m: training on "));
