@@ -74,6 +74,10 @@ RankLists groups_of(GroupSet set, const LlmWorkload& w, Rank first_stage, Rank l
   return all;
 }
 
+bool across_stages(GroupSet set) {
+  return set == GroupSet::pipeline || set == GroupSet::pipeline_back || set == GroupSet::embedding;
+}
+
 Rank group_size(GroupSet set, const Parallel& p, Rank ranks_in_node) {
   switch (set) {
     case GroupSet::tensor: return p.tensor;

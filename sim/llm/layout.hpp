@@ -32,6 +32,8 @@ using RankLists = std::vector<std::vector<Rank>>;
 // groups do not have as many ranks on each of their nodes.
 RankLists groups_of(GroupSet set, const LlmWorkload& w, Rank first_stage, Rank last_stage,
                     const std::function<Rank(Rank)>& node_of);
+// Whether its groups have ranks of several stages.
+bool across_stages(GroupSet set);
 Rank group_size(GroupSet set, const Parallel& p, Rank ranks_in_node);
 
 }  // namespace gccl::sim::llm

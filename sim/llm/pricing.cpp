@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -19,6 +20,61 @@ using Json = nlohmann::json;
 constexpr double kSlowerMax = 20;  // one of two may stand still while the other lasts
 
 bool in_nodes(const RankLists& groups, const StepWorld& world) {
+// By node: nodes with the same number are alike, in their cards, in what joins these and in how each leaves the node.
+std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
+  std::vector<std::vector<Card>> cards(cluster.nodes());
+  for (Card c = 0; c < cluster.cards(); ++c) cards[cluster.node_of(c)].push_back(c);
+  const auto& known = cluster.links().kinds();
+  std::vector<std::uint64_t> as;  // of links that are the same, the first kind
+  for (const Link& link : known) as.push_back(std::uint64_t(std::ranges::find(known, link) - known.begin()));
+  std::map<std::vector<std::uint64_t>, Rank> numbers;
+  std::vector<Rank> kinds;
+  std::vector<LinkId> route;
+  for (Rank node = 0; node < cluster.nodes(); ++node) {
+    const auto& here = cards[node];
+    const auto& there = cards[node > 0 ? 0 : cards.size() - 1];  // to where a card's way out of the node is looked at
+    std::vector<std::uint64_t> all{here.size(), std::bit_cast<std::uint64_t>(cluster.in_switch(here))};
+    std::map<LinkId, std::uint64_t> places;  // which ways have links in common
+    const auto add_way = [&](Card from, Card to, bool inside) {
+      cluster.route(from, to, route);
+      for (const LinkId l : route) {
+        const Tier tier = cluster.links()[l].tier;
+        if (!inside && tier > Tier::nic) break;
+        all.push_back(as[cluster.links().kind(l)]);
+        all.push_back(places.try_emplace(l, places.size()).first->second);
+        if (!inside && tier == Tier::nic) break;
+      }
+      all.push_back(~std::uint64_t(0));
+    };
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const CardCosts& costs = cluster.costs(here[i]);
+      all.insert(all.end(),
+                 {std::uint64_t(costs.overhead_ns), std::uint64_t(costs.receive_overhead_ns),
+                  std::bit_cast<std::uint64_t>(costs.combine_GBps), std::bit_cast<std::uint64_t>(costs.copy_GBps)});
+      add_way(here[i], here[(i + 1) % here.size()], true);
+      add_way(here[i], here[0], true);
+      add_way(here[i], there[i % there.size()], false);
+    }
+    kinds.push_back(numbers.try_emplace(std::move(all), Rank(numbers.size())).first->second);
+  }
+  return kinds;
+}
+
+// Of stages that have no node in common with others': as the first of those on nodes of the same kinds, from which to
+// before which.
+std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const StepWorld& world) {
+  const Rank stage = w.parallel.stage_ranks();
+  std::set<std::set<Rank>> seen;
+  std::vector<std::pair<Rank, Rank>> all;
+  for (Rank first = 0, end; first < w.parallel.pipeline; first = end) {
+    end = separate_stages(w, world, first);
+    std::set<Rank> kinds;
+    for (Rank r = first * stage; r < end * stage; ++r) kinds.insert(world.kind_of(r));
+    if (seen.insert(std::move(kinds)).second) all.emplace_back(first, end);
+  }
+  return all;
+}
+
   return std::ranges::all_of(groups, [&](const auto& group) {
     return std::ranges::all_of(group, [&](Rank r) { return world.node_of(r) == world.node_of(group[0]); });
   });
@@ -26,15 +82,15 @@ bool in_nodes(const RankLists& groups, const StepWorld& world) {
 
 }  // namespace
 
-Rank separate_stages(const LlmWorkload& w, const StepWorld& world) {
+Rank separate_stages(const LlmWorkload& w, const StepWorld& world, Rank first) {
   const Rank stage = w.parallel.stage_ranks();
   std::map<Rank, Rank> last_on;  // node: the last stage with a rank there
   for (Rank r = 0; r < w.parallel.ranks(); ++r) {
     Rank& last = last_on[world.node_of(r)];
     last = std::max(last, r / stage);
   }
-  Rank stages = 1;
-  for (Rank s = 0; s < stages; ++s)
+  Rank stages = first + 1;
+  for (Rank s = first; s < stages; ++s)
     for (Rank r = s * stage; r < (s + 1) * stage; ++r) stages = std::max(stages, last_on[world.node_of(r)] + 1);
   return stages;
 }
@@ -57,20 +113,38 @@ Json task_of(const LlmWorkload& w, const TrafficCall& call, const Json& groups) 
 }
 
 Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic, bool one_group) {
-  const Rank stages = one_group ? 1 : separate_stages(w, world);
+  const auto stages = one_group ? std::vector{std::pair<Rank, Rank>(0, 1)} : stages_played(w, world);
   const auto node_of = [&](Rank r) { return world.node_of(r); };
   std::vector<std::pair<const TrafficCall*, RankLists>> calls;
   bool inside = true;
   for (const Traffic* t : traffic)
     for (const TrafficCall& c : t->calls) {
-      calls.emplace_back(&c, groups_of(c.groups, w, 0, stages, node_of));
+      calls.emplace_back(&c, RankLists{});
+      for (const auto& [first, end] : stages) {
+        if (first > 0 && across_stages(c.groups)) continue;
+        RankLists more = groups_of(c.groups, w, first, end, node_of);
+        calls.back().second.insert(calls.back().second.end(), more.begin(), more.end());
+      }
       if (one_group) calls.back().second.resize(1);
       inside = inside && !one_group && in_nodes(calls.back().second, world);
     }
   Json streams = Json::array();
   for (auto& [call, groups] : calls) {
-    if (inside)  // one node is as good as all
-      std::erase_if(groups, [&](const auto& group) { return world.node_of(group[0]) != world.node_of(0); });
+  std::set<Rank> nodes;  // that are played, where groups lie inside nodes: of those that are alike the first
+  if (inside) {
+    std::map<Rank, std::vector<std::size_t>> work;  // node: its kind, how many groups of each call it has
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      for (const auto& group : calls[i].second) {
+        auto& of_node = work[world.node_of(group[0])];
+        of_node.resize(1 + calls.size(), 0);
+        of_node[0] = world.kind_of(group[0]);
+        ++of_node[1 + i];
+      }
+    std::set<std::vector<std::size_t>> seen;
+    for (const auto& [node, of_node] : work)
+      if (seen.insert(of_node).second) nodes.insert(node);
+  }
+    if (inside) std::erase_if(groups, [&](const auto& group) { return !nodes.contains(world.node_of(group[0])); });
     streams.push_back(Json::array({task_of(w, *call, groups)}));
   }
   return {{"label", traffic[0]->what}, {"engine", name(w.engine)}, {"concurrent", std::move(streams)}};
@@ -85,15 +159,18 @@ Json scenario_of(const LlmWorkload& w, const std::vector<Json>& runs) {
 }
 
 StepWorld Pricer::world(const LlmWorkload& w) {
-  auto& cluster = clusters_[w.cluster];
-  if (!cluster) cluster = load_cluster(w.cluster);
+  auto& [cluster, kinds] = clusters_[w.cluster];
+  if (!cluster) {
+    cluster = load_cluster(w.cluster);
+    kinds = std::make_shared<const std::vector<Rank>>(kinds_of_nodes(*cluster));
+  }
   const Rank ranks = w.parallel.ranks();
   if (ranks > cluster->cards())
     w.where.find("parallel")
         .value_or(w.where)
         .fail(fmt::format("asks for {} (tensor x context x data x pipeline), but {} has only {} cards",
                           counted(ranks, "rank"), cluster->name(), cluster->cards()));
-  return {cluster, place(w.placement, *cluster, ranks, w.seed)};
+  return {cluster, place(w.placement, *cluster, ranks, w.seed), kinds};
 }
 
 Campaign Pricer::campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<Json>& runs) const {

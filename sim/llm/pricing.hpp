@@ -13,19 +13,21 @@ namespace gccl::sim::llm {
 struct StepWorld {
   std::shared_ptr<const Cluster> cluster;
   std::vector<Card> cards;
+  std::shared_ptr<const std::vector<Rank>> node_kinds;  // by node; those that are alike have the same
 
   Rank node_of(Rank r) const { return cluster->node_of(cards[r]); }
+  Rank kind_of(Rank r) const { return (*node_kinds)[node_of(r)]; }
 };
 
-// Stages 0 .. last-1 whose ranks have no node in common with other stages', as far as stages follow each other on the
-// cards: one stage where it fills nodes, all of them where the placement deals ranks out.
-Rank separate_stages(const LlmWorkload& w, const StepWorld& world);
+// Stages first .. last-1 whose ranks have no node in common with later stages', as far as stages follow each other on
+// the cards: one stage where it fills nodes, all of them where the placement deals ranks out.
+Rank separate_stages(const LlmWorkload& w, const StepWorld& world, Rank first = 0);
 // How many ranks of the first expert group are on one node.
 Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
 
 // The run of a scenario ("gccl/scenario/1") that plays these communications concurrently. Groups that lie inside nodes
-// are played on one node where nothing else is in flight. `one_group`: of each set the first group alone, for closed
-// forms, to which all are alike.
+// are played on one node of each kind where nothing else is in flight. `one_group`: of each set the first group alone,
+// for closed forms, to which all are alike.
 nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic,
                       bool one_group = false);
 // Its task: one call on these groups.
@@ -59,7 +61,11 @@ class Pricer {
   Campaign campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs) const;
 
   Options options_;
-  std::map<std::filesystem::path, std::shared_ptr<const Cluster>> clusters_;
+  struct Loaded {
+    std::shared_ptr<const Cluster> cluster;
+    std::shared_ptr<const std::vector<Rank>> node_kinds;
+  };
+  std::map<std::filesystem::path, Loaded> clusters_;
   std::map<std::string, nlohmann::json> rows_;
   std::map<std::string, double> predicted_;
   std::size_t simulated_ = 0;

@@ -93,6 +93,42 @@ TEST_CASE("groups that share nodes with others are played with them; a rank's pl
   CHECK(dealt["what_if"][0]["step_us"].get<double>() > packed["step_us"].get<double>());  // tensor groups across nodes
 }
 
+TEST_CASE("of nodes that are not alike one of each kind is played, and of stages on them") {
+  // H100 and two kinds of A100, of which one has eight cards a node and one four. All groups of all ranks at once take
+  // as long as those that are played.
+  const auto check_like_all = [](const Json& document, Rank ranks, Rank data, std::size_t nodes_played) {
+    const Folder folder;
+    for (const Json& t : step_of(document)["traffic"]) {
+      const Json& call = t["calls"][0];
+      const bool tensor = t["kind"] == "tensor";
+      if (!tensor && t["kind"] != "data") continue;
+      CAPTURE(t["what"].get<std::string>());
+      if (tensor) CHECK(call["groups_played"] == nodes_played);
+      const Json run = {{"collective", call["collective"]},
+                        {"bytes", call["bytes"]},
+                        {"dtype", call["dtype"]},
+                        {"algorithms", call["algorithm"]},
+                        {"groups", {{"size", tensor ? 4 : data}, {"stride", tensor ? 1 : 4}}},
+                        {"engine", "flow"}};
+      Json all = {{"schema", "gccl/scenario/1"}, {"name", "all"}, {"cluster", "mixed"}, {"ranks", ranks}};
+      all["runs"] = Json::array({run});
+      if (document.contains("placement")) all["placement"] = document["placement"];
+      const Ended e = run_gccl({"run", folder.write("all.json", all.dump()).string(), "--json", "-"});
+      REQUIRE_MESSAGE(e.code == 0, e.err);
+      CHECK(t["time_us"] == Json::parse(e.out)["runs"][0]["time_us"]);
+    }
+  };
+  check_like_all(
+      patched(small_step(),
+              R"({"cluster": "mixed", "parallel": {"data": 72, "pipeline": 1}, "batch": {"sequences": 72}})"),
+      288, 72, 2 + 2 + 1);
+  Json stages = patched(small_step(),
+                        R"({"cluster": "mixed", "parallel": {"data": 32, "pipeline": 2}, "batch": {"sequences": 64}})");
+  check_like_all(stages, 256, 32, 2 + 2);
+  for (Rank r = 0; r < 256; ++r) stages["placement"]["cards"].push_back((r + 128) % 256);
+  check_like_all(stages, 256, 32, 2 + 2);
+}
+
 TEST_CASE("two communications that each take all of a link slow each other down twice") {
   // Each rank sends to its neighbour on the next node, in two communicators at the same time.
   const Json row = Json::parse(R"({"operations": [{"stream": 0, "end_us": 200}, {"stream": 1, "end_us": 200}]})");
@@ -280,6 +316,13 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--what-if", "name=a\xff"}, "--what-if: found \"name=a\xff\", expected UTF-8");
   check_refused({"run", good, "--what-if", "algorithm=\xff"}, "expected UTF-8");
   check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
+  // A stated time is that of one way to cut a layer up.
+  for (const char* change : {"parallel.tensor=2", "batch.micro=2", "sequence=1024", "model.ffn=1024", "recompute=full"})
+    check_refused({"run", good, "--what-if", change},
+                  "g.json: /compute/layer_us: is the time of another layer than this change leaves");
+  CHECK(run_gccl({"run", good, "--quiet", "--what-if", "parallel.tensor=2,compute.layer_us.forward=2ms", "--what-if",
+                  "model.layers=8,parallel.zero=3"})
+            .code == 0);
   check_refused({"run", good, "--html", good}, "g.json");
   check_refused({"run", good, "--what-if", "cluster=pcie-box"}, "--what-if cluster=pcie-box: ");
   const std::string other = folder.write("c.json", read_text(kRoot / "topologies/pcie-box.json")).string();
@@ -316,13 +359,6 @@ TEST_CASE("control characters in a workload's name tear no text apart") {
   document["name"] = "two\nlines\x1b[31m";
   document["compute"] = {{"card_TFLOPS", 100}};
   document["memory_GB"] = 80;
-  // A stated time is that of one way to cut a layer up.
-  for (const char* change : {"parallel.tensor=2", "batch.micro=2", "sequence=1024", "model.ffn=1024", "recompute=full"})
-    check_refused({"run", good, "--what-if", change},
-                  "g.json: /compute/layer_us: is the time of another layer than this change leaves");
-  CHECK(run_gccl({"run", good, "--quiet", "--what-if", "parallel.tensor=2,compute.layer_us.forward=2ms", "--what-if",
-                  "model.layers=8,parallel.zero=3"})
-            .code == 0);
   const std::string file = folder.write("w.json", document.dump()).string();
   const Ended step = run_gccl({"run", file, "--what-if", "description=a\tb"});
   CHECK(step.out.starts_with("two?lines?[31m: training on "));
