@@ -1,6 +1,9 @@
 #include "sim/llm/arithmetic.hpp"
 
+#include <algorithm>
 #include <numeric>
+
+#include "sim/scenario/read/counts.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -110,7 +113,7 @@ RankParameters rank_parameters(const LlmWorkload& w, Rank stage) {
   return all;
 }
 
-double activation_bytes(const LlmWorkload& w, bool moe) {
+double activation_bytes(const LlmWorkload& w, bool moe, double routed) {
   const Model& m = w.model;
   const double h = double(m.hidden);
   if (w.recompute == Recompute::full) return 2 * h;
@@ -122,13 +125,35 @@ double activation_bytes(const LlmWorkload& w, bool moe) {
   sum += 4 * h;  // two normalisations
   if (!moe) return sum + block_activation(m, m.ffn) + h;
   const Experts& e = m.experts;
-  return sum + double(e.top_k + e.shared) * block_activation(m, e.ffn) + h;
+  return sum + (double(e.top_k) * routed + double(e.shared)) * block_activation(m, e.ffn) + h;
 }
 
 double layer_cache_bytes(const LlmWorkload& w) {
   const double share = w.model.latent ? 1 : w.parallel.tensor;  // a latent cache is on every tensor rank
   return double(w.micro_batch) * double(w.sequence) / w.parallel.context * widths(w.model).key_value *
          size_of(w.dtype) / share;
+}
+
+double load_max(const LlmWorkload& w) {
+  const Experts& x = w.model.experts;
+  const double ranks = w.parallel.expert, own = double(x.count) / ranks, top_k = double(x.top_k);
+  return ranks * std::min(top_k, own) / top_k;
+}
+
+double imbalance(const LlmWorkload& w) {
+  const Rank ranks = w.parallel.expert;
+  const Distribution load{.kind = w.model.experts.load, .seed = {}, .max = load_max(w)};
+  if (load.kind == Distribution::Kind::uniform || ranks == 1) return 1;
+  constexpr Count kMean = Count(1) << 32;  // so many that rounding is nothing
+  const CountTable counts(load, kMean, ranks, false, w.seed);
+  const Rank senders = load.kind == Distribution::Kind::random ? ranks : 1;  // else all send alike
+  double most = 0;
+  for (Rank to = 0; to < ranks; ++to) {
+    double sum = 0;
+    for (Rank from = 0; from < senders; ++from) sum += double(counts(from, to));
+    most = std::max(most, sum);
+  }
+  return most / senders / double(kMean);
 }
 
 Memory memory_of(const LlmWorkload& w, Rank stage) {
@@ -163,12 +188,14 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
   const Count ahead =
       p.interleave == 1 ? p.pipeline - stage - 1 : (p.pipeline - stage - 1) * 2 + (p.interleave - 1) * p.pipeline;
   const double in_flight = double(std::min<Count>(ahead + 1, m * p.interleave)) / p.interleave;
+  const double routed = w.model.experts.count > 0 ? imbalance(w) : 1;
   for (Count c = stage; c < w.chunks(); c += p.pipeline) {
     const Count first = first_layer(w, c), layers = w.chunk_layers()[c];
     // Without sequence parallelism what lies between the blocks is whole on every tensor rank.
     const double whole = p.sequence ? 0 : (w.recompute == Recompute::full ? 2 : 10) * double(w.model.hidden);
     for (Count l = first; l < first + layers; ++l)
-      all.activations += (whole + (activation_bytes(w, w.model.moe(l)) - whole) / p.tensor) * w.tokens() * in_flight;
+      all.activations +=
+          (whole + (activation_bytes(w, w.model.moe(l), routed) - whole) / p.tensor) * w.tokens() * in_flight;
   }
   return all;
 }

@@ -39,8 +39,14 @@ struct RankParameters {
 };
 RankParameters rank_parameters(const LlmWorkload& w, Rank stage);
 RankParameters chunk_parameters(const LlmWorkload& w, Count chunk);
-// Bytes that a token leaves in one layer for its backward pass, on all ranks that share it together.
-double activation_bytes(const LlmWorkload& w, bool moe);
+// Bytes that a token leaves in one layer for its backward pass, on all ranks that share it together, where a rank's
+// routed experts have `routed` times the mean of the tokens.
+double activation_bytes(const LlmWorkload& w, bool moe, double routed);
+// How much more than the mean a rank of an expert group can be sent at most: with as many as it may have of each
+// token's experts, which are all different ones.
+double load_max(const LlmWorkload& w);
+// How much more than the mean the rank with the most popular experts is sent: by the counts of its all-to-alls.
+double imbalance(const LlmWorkload& w);
 Count first_layer(const LlmWorkload& w, Count chunk);
 
 }  // namespace gccl::sim::llm

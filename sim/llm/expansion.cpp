@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sim/llm/arithmetic.hpp"
-#include "sim/scenario/read/counts.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -303,22 +302,6 @@ class Expander {
 };
 
 }  // namespace
-
-double imbalance(const LlmWorkload& w) {
-  const Rank ranks = w.parallel.expert;
-  const Distribution load{.kind = w.model.experts.load, .seed = {}};
-  if (load.kind == Distribution::Kind::uniform || ranks == 1) return 1;
-  constexpr Count kMean = Count(1) << 32;  // so many that rounding is nothing
-  const CountTable counts(load, kMean, ranks, false, w.seed);
-  const Rank senders = load.kind == Distribution::Kind::random ? ranks : 1;  // else all send alike
-  double most = 0;
-  for (Rank to = 0; to < ranks; ++to) {
-    double sum = 0;
-    for (Rank from = 0; from < senders; ++from) sum += double(counts(from, to));
-    most = std::max(most, sum);
-  }
-  return most / senders / double(kMean);
-}
 
 double sent_bytes(const TrafficCall& call, Rank ranks) {
   const double n = ranks, bytes = double(call.bytes);

@@ -72,9 +72,6 @@ struct Expansion {
 // The workload must outlive it. `ranks_in_node`: of an expert group.
 Expansion expand(const LlmWorkload& w, Rank ranks_in_node);
 
-// How much more than the mean the rank with the most popular experts has to compute: by the counts of its all-to-alls.
-double imbalance(const LlmWorkload& w);
-
 // What one rank sends for a call on a group of so many ranks, by the optimal algorithms: 2 (n-1)/n of an all-reduce's
 // bytes, (n-1)/n for the others, all of a send (Thakur et al. 2005).
 double sent_bytes(const TrafficCall& call, Rank ranks);

@@ -8,6 +8,7 @@
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/load.hpp"
+#include "sim/llm/arithmetic.hpp"
 #include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/placement.hpp"
 #include "sim/scenario/read/reader.hpp"
@@ -19,7 +20,6 @@ using Json = nlohmann::json;
 
 constexpr double kSlowerMax = 20;  // one of two may stand still while the other lasts
 
-bool in_nodes(const RankLists& groups, const StepWorld& world) {
 // By node: nodes with the same number are alike, in their cards, in what joins these and in how each leaves the node.
 std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
   std::vector<std::vector<Card>> cards(cluster.nodes());
@@ -75,6 +75,7 @@ std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const Ste
   return all;
 }
 
+bool in_nodes(const RankLists& groups, const StepWorld& world) {
   return std::ranges::all_of(groups, [&](const auto& group) {
     return std::ranges::all_of(group, [&](Rank r) { return world.node_of(r) == world.node_of(group[0]); });
   });
@@ -108,7 +109,8 @@ Json task_of(const LlmWorkload& w, const TrafficCall& call, const Json& groups) 
   if (const auto named = w.algorithms.find(call.collective); named != w.algorithms.end())
     task["algorithm"] = named->second->name;
   static constexpr std::string_view kLoads[] = {"uniform", "random", "skewed"};
-  if (call.by_load) task["counts"] = {{"distribution", kLoads[std::size_t(w.model.experts.load)]}};
+  if (call.by_load)
+    task["counts"] = {{"distribution", kLoads[std::size_t(w.model.experts.load)]}, {"max", load_max(w)}};
   return task;
 }
 
@@ -128,8 +130,6 @@ Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<cons
       if (one_group) calls.back().second.resize(1);
       inside = inside && !one_group && in_nodes(calls.back().second, world);
     }
-  Json streams = Json::array();
-  for (auto& [call, groups] : calls) {
   std::set<Rank> nodes;  // that are played, where groups lie inside nodes: of those that are alike the first
   if (inside) {
     std::map<Rank, std::vector<std::size_t>> work;  // node: its kind, how many groups of each call it has
@@ -144,6 +144,8 @@ Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<cons
     for (const auto& [node, of_node] : work)
       if (seen.insert(of_node).second) nodes.insert(node);
   }
+  Json streams = Json::array();
+  for (auto& [call, groups] : calls) {
     if (inside) std::erase_if(groups, [&](const auto& group) { return !nodes.contains(world.node_of(group[0])); });
     streams.push_back(Json::array({task_of(w, *call, groups)}));
   }

@@ -231,22 +231,34 @@ TEST_CASE("context ranks that decode attend to a part of the cache each, and add
 }
 
 TEST_CASE("experts take as long as those of the rank that is sent most, drawn at random, too") {
-  const auto experts_us = [](const char* load) {
-    const LlmWorkload w = workload_of(
+  const auto workload = [](const char* load, int top_k, int count) {
+    return workload_of(
         patched(plain_workload(),
-                fmt::format(R"({{"model": {{"experts": {{"count": 64, "top_k": 8, "ffn": 512, "load": "{}"}}}},
+                fmt::format(R"({{"model": {{"experts": {{"count": {}, "top_k": {}, "ffn": 512, "load": "{}"}}}},
     "parallel": {{"data": 64, "expert": 64}}, "batch": {{"sequences": 64}},
     "compute": {{"layer_us": null, "card_TFLOPS": 100}}}})",
-                            load)
+                            count, top_k, load)
                     .c_str()));
+  };
+  const auto experts_us = [&](const char* load, int top_k, int count = 64) {
+    const LlmWorkload w = workload(load, top_k, count);
     for (const Item& i : expand(w, 8).moe.forward)
       if (i.what == "experts") return i.us;
     return 0.;
   };
   double harmonic = 0;
   for (int k = 1; k <= 64; ++k) harmonic += 1. / k;
-  const double even = experts_us("uniform"), random = experts_us("random") / even;
-  CHECK(experts_us("skewed") / even == Approx(64 / harmonic));
+  const double random = experts_us("random", 2) / experts_us("uniform", 2);
+  CHECK(experts_us("skewed", 2) / experts_us("uniform", 2) == Approx(64 / harmonic));
+  // A token is sent to one expert once: with one expert on each of 64 ranks, of which it takes 8, to a rank 8 times as
+  // often as in the mean at most, and with all of them everywhere alike. Of 2 experts on each it takes both at most.
+  CHECK(experts_us("skewed", 8) / experts_us("uniform", 8) == Approx(8));
+  CHECK(experts_us("skewed", 64) / experts_us("uniform", 64) == Approx(1));
+  CHECK(experts_us("random", 64) / experts_us("uniform", 64) == Approx(1));
+  CHECK(experts_us("skewed", 16, 128) / experts_us("uniform", 16, 128) == Approx(8));
+  // And it keeps as many tokens for the backward pass.
+  CHECK(memory_of(workload("skewed", 8, 64), 0).activations ==
+        Approx(memory_of(workload("uniform", 64, 64), 0).activations));
   // The largest of 64 sums of 64 numbers between 0 and 2 / 64: 1 and 1.5 to 5 deviations of 0.072.
   CHECK(random > 1.1);
   CHECK(random < 1.36);

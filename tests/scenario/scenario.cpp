@@ -110,7 +110,23 @@ TEST_CASE("distributions of counts keep the mean, and symmetry in place") {
                                                                   : 11113)
                       .epsilon(0.01));
   }
-  const CountTable symmetric({Distribution::Kind::random, {}}, 1000, n, true, 5);
+  for (const Distribution::Kind kind : {Distribution::Kind::random, Distribution::Kind::skewed})
+    for (const double max : {1.0, 1.3, 4.0}) {
+      CAPTURE(int(kind));
+      CAPTURE(max);
+      const CountTable table({.kind = kind, .seed = {}, .max = max}, 100000, n, false, 5);
+      double total = 0;
+      std::vector<double> seen;
+      for (Rank from = 0; from < n; ++from)
+        for (Rank to = 0; to < n; ++to) total += double(table(from, to)), seen.push_back(double(table(from, to)));
+      CHECK(total / n / n == doctest::Approx(100000).epsilon(0.01));
+      std::ranges::sort(seen, std::greater<>());
+      CHECK(seen[0] <= std::min(max, kind == Distribution::Kind::random ? 2 : max) * 100000 + 1);
+      // Those that are not as long as may be are as popular to each other as without the limit: the last two of 50.
+      if (kind == Distribution::Kind::skewed && max > 1)
+        CHECK(seen[seen.size() - 1] / seen[seen.size() - 51] == doctest::Approx(49. / 50).epsilon(1e-3));
+    }
+  const CountTable symmetric({.kind = Distribution::Kind::random, .seed = {}}, 1000, n, true, 5);
   for (Rank from = 0; from < n; ++from)
     for (Rank to = 0; to < n; ++to) CHECK(symmetric(from, to) == symmetric(to, from));
 }

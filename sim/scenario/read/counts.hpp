@@ -29,8 +29,12 @@ class CountTable {
   Count mean_;
   Rank ranks_;
   std::uint64_t seed_;
-  Rank stride_ = 1;      // skewed: popularity of rank r is 1 / (1 + (r * stride + seed) mod ranks)
-  double harmonic_ = 1;  // sum of 1/k for k = 1 .. ranks
+  Rank stride_ = 1;  // skewed: popularity of rank r is 1 / (1 + (r * stride + seed) mod ranks)
+  double max_;
+  // skewed: so many blocks are as long as they may be; the others share `shared_` times the mean.
+  Rank longest_ = 0;
+  double shared_;
+  double harmonic_ = 1;  // sum of 1/k over the others, k = longest_ + 1 .. ranks
 };
 
 }  // namespace gccl::sim
