@@ -28,7 +28,6 @@ std::mutex mutex;  // of all that follows, and of what communicator.hpp says
 std::vector<PendingRequest*> started;
 std::vector<Communicator*> connected;
 std::vector<Leaving> leaving;
-std::vector<MPI_Datatype> idle_types;
 std::atomic<int> in_flight{0};           // non-blocking calls
 std::atomic<std::int64_t> all_calls{0};  // of the process that were handed to GCCL
 thread_local bool inside = false;        // this thread holds the lock: an MPI function has come back to us
@@ -38,15 +37,12 @@ class Locked {
  public:
   Locked() : lock_(mutex) { inside = true; }
   explicit Locked(std::try_to_lock_t try_it) : lock_(mutex, try_it) { inside = lock_.owns_lock(); }
-  ~Locked() { unlock(); }
+  ~Locked() {
+    if (lock_) inside = false;
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
   explicit operator bool() const { return lock_.owns_lock(); }
-  void unlock() {
-    if (!lock_) return;
-    inside = false;
-    lock_.unlock();
-  }
 
  private:
   std::unique_lock<std::mutex> lock_;
@@ -247,11 +243,6 @@ void progress() {
       ++i;
     }
   }
-  if (anything_in_flight() || idle_types.empty()) return;
-  auto types = std::move(idle_types);
-  idle_types.clear();
-  lock.unlock();
-  for (MPI_Datatype& type : types) PMPI_Type_free(&type);
 }
 
 bool connect(Communicator& k) {
@@ -394,12 +385,6 @@ void released(Communicator* k) {
   } else {
     k->released = true;
   }
-}
-
-void free_type_when_idle(MPI_Datatype* type) {
-  const Locked lock;
-  idle_types.push_back(*type);
-  *type = MPI_DATATYPE_NULL;
 }
 
 }  // namespace gccl::pmpi

@@ -57,9 +57,6 @@ void settle_all(double seconds);
 // A freed communicator's last reference goes.
 void released(Communicator* k);
 
-// A type that calls in flight may still need is freed when nothing is in flight. The handle's new value is stored.
-void free_type_when_idle(MPI_Datatype* type);
-
 // More ranks on this machine than processors for them.
 void set_oversubscribed(bool oversubscribed);
 bool is_oversubscribed();

@@ -177,10 +177,4 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
   return PMPI_Comm_disconnect(comm);
 }
 
-int MPI_Type_free(MPI_Datatype* type) {
-  if (!anything_in_flight() || !type || *type == MPI_DATATYPE_NULL || predefined(*type)) return PMPI_Type_free(type);
-  free_type_when_idle(type);
-  return MPI_SUCCESS;
-}
-
 }  // extern "C"

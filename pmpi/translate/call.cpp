@@ -23,6 +23,10 @@ std::byte* Call::scratch(std::size_t bytes) {
 }
 
 void Call::unpack_later(const std::byte* from, void* to, std::size_t count, MPI_Datatype type, const Shape& shape) {
+  if (nonblocking && !shape.one_piece && !predefined(type)) {
+    if (types_.empty() || types_.back().like() != type) types_.emplace_back(type);
+    type = types_.back().get();
+  }
   landings_.push_back({from, to, count, type, shape});
 }
 

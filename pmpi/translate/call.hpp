@@ -61,7 +61,7 @@ class Call {
   void* output(void* buf, std::size_t count, MPI_Datatype type, const Shape& shape);
   // Memory of this call's own.
   std::byte* scratch(std::size_t bytes);
-  // finish() unpacks `count` elements to `to`.
+  // finish() unpacks `count` elements to `to`. The program may free the type of a non-blocking call before.
   void unpack_later(const std::byte* from, void* to, std::size_t count, MPI_Datatype type, const Shape& shape);
   // GCCL combines with `op` on `type`. False when it has no handles left.
   bool combine_with(MPI_Op op, MPI_Datatype type, const Combination& how);
@@ -78,6 +78,7 @@ class Call {
     Shape shape;
   };
   std::vector<Landing> landings_;
+  std::vector<OwnType> types_;  // of landings
   std::unique_ptr<std::byte[]> scratch_[2];
   std::optional<Combiner> combiner_;
   std::byte* fold_blocks_ = nullptr;

@@ -297,6 +297,14 @@ int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type
   return MPI_SUCCESS;
 }
 
+OwnType::OwnType(MPI_Datatype like) : like_(like) {
+  PMPI_Type_contiguous(1, like, &type_);
+  PMPI_Type_commit(&type_);
+}
+OwnType::~OwnType() {
+  if (type_ != MPI_DATATYPE_NULL) PMPI_Type_free(&type_);
+}
+
 MPI_Comm own_self() { return self; }
 
 }  // namespace gccl::pmpi

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "gccl/gccl.h"
 
@@ -49,6 +50,21 @@ bool committed(MPI_Datatype type);
 // back. Both return an MPI error code.
 int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& shape, std::byte* to);
 int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type, const Shape& shape);
+
+// A type like another one, for as long as this lives. No duplicate: that would copy the program's attributes, whose
+// functions would notice.
+class OwnType {
+ public:
+  explicit OwnType(MPI_Datatype like);
+  ~OwnType();
+  OwnType(OwnType&& other) noexcept : like_(other.like_), type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
+  OwnType& operator=(OwnType&&) = delete;
+  MPI_Datatype get() const { return type_; }
+  MPI_Datatype like() const { return like_; }
+
+ private:
+  MPI_Datatype like_, type_ = MPI_DATATYPE_NULL;
+};
 
 // The address `elements` elements behind `base`, which may be MPI_BOTTOM.
 inline std::byte* displaced(const void* base, std::int64_t elements, MPI_Aint extent) {

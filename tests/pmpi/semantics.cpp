@@ -156,6 +156,57 @@ TEST_CASE("types, communicators and requests may be freed while calls are in fli
   CHECK(so_far(lost) == world_size());
 }
 
+// MPI calls them where a type is duplicated, and where it is freed.
+struct Seen {
+  int copied = 0, freed = 0;
+};
+int type_copied(MPI_Datatype, int, void*, void* value, void*, int* copies) {
+  ++static_cast<Seen*>(value)->copied;
+  *copies = 0;
+  return MPI_SUCCESS;
+}
+int type_freed(MPI_Datatype, int, void* value, void*) {
+  ++static_cast<Seen*>(value)->freed;
+  return MPI_SUCCESS;
+}
+
+// A pipelined program always has a call in flight: what it frees meanwhile must not wait for the last of them.
+TEST_CASE("a type that was freed goes with the last call that needs it, whatever else is in flight") {
+  int key = MPI_KEYVAL_INVALID, in = world_rank(), out = 0;
+  MPI_Type_create_keyval(type_copied, type_freed, &key, nullptr);
+  MPI_Comm comm, other;
+  for (MPI_Comm* c : {&comm, &other}) {
+    MPI_Comm_dup(MPI_COMM_WORLD, c);
+    MPI_Barrier(*c);
+  }
+  MPI_Request all, broadcast;
+  const auto begin_other = [&] { MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, other, &all); };
+  if (world_rank() != 0) begin_other();  // in flight until the end
+  for (const int root : {0, world_size() - 1}) {
+    Seen seen;
+    MPI_Datatype apart;
+    MPI_Type_vector(2, 1, 2, MPI_INT, &apart);
+    MPI_Type_commit(&apart);
+    MPI_Type_set_attr(apart, key, &seen);
+    int data[4] = {world_rank() == root ? 8 : 0, -1, world_rank() == root ? 9 : 0, -1};
+    MPI_Ibcast(data, 1, apart, root, comm, &broadcast);
+    MPI_Type_free(&apart);
+    CHECK(apart == MPI_DATATYPE_NULL);
+    MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+    CHECK(seen.freed == 1);
+    CHECK(seen.copied == 0);
+    CHECK(data[0] == 8);
+    CHECK(data[1] == -1);
+    CHECK(data[2] == 9);
+  }
+  if (world_rank() == 0) begin_other();
+  MPI_Wait(&all, MPI_STATUS_IGNORE);
+  CHECK(out == world_size() * (world_size() - 1) / 2);
+  MPI_Type_free_keyval(&key);
+  MPI_Comm_free(&comm);
+  MPI_Comm_free(&other);
+}
+
 TEST_CASE("many communicators, made, used and freed in turn and at once") {
   for (int round = 0; round < 2; ++round) {
     std::vector<MPI_Comm> comms(30);
