@@ -74,7 +74,7 @@ void Combiner::combine_packed(const std::byte* in, std::byte* inout, std::size_t
 }
 
 Reason combination(MPI_Op op, MPI_Datatype type, Combination* out) {
-  const Predefined* const p = predefined(type);
+  const Predefined* const p = basic(type);
   Operation operation;
   int commutes = 1;
   out->shape = p ? p->shape : shape_of(type);

@@ -4,6 +4,7 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <initializer_list>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -67,6 +68,12 @@ std::vector<Known> known_types() {
           // Fortran's
           {MPI_CHARACTER, other},
           {MPI_LOGICAL, other},
+#ifdef MPI_LOGICAL1
+          {MPI_LOGICAL1, other},
+          {MPI_LOGICAL2, other},
+          {MPI_LOGICAL4, other},
+          {MPI_LOGICAL8, other},
+#endif
           {MPI_INTEGER, signed_integer},
           {MPI_INTEGER1, signed_integer},
           {MPI_INTEGER2, signed_integer},
@@ -122,12 +129,24 @@ std::size_t slot_of(MPI_Datatype type) {
   return std::size_t(key * splitmix::kGolden >> 56) % kSlots;
 }
 
+// Predefined ones, those of MPI_Type_create_f90_real and its relatives too: nobody may free them.
+bool is_predefined(int combiner) {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+         combiner == MPI_COMBINER_F90_INTEGER;
+}
+
+int combiner_of(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  return combiner;
+}
+
 // Only types that lay their parts out one behind the other can be dense; a look at what others mean costs more than
 // packing does.
 bool in_order(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
   PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if (combiner == MPI_COMBINER_NAMED) return true;
+  if (is_predefined(combiner)) return true;
   if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_RESIZED)
     return false;
   int integer[1];
@@ -135,8 +154,7 @@ bool in_order(MPI_Datatype type) {
   MPI_Datatype inner;
   PMPI_Type_get_contents(type, integers, addresses, types, integer, address, &inner);
   const bool answer = shape_of(inner).dense;
-  PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
-  if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+  if (!is_predefined(combiner_of(inner))) PMPI_Type_free(&inner);
   return answer;
 }
 
@@ -223,6 +241,23 @@ const Predefined* predefined(MPI_Datatype type) {
   for (std::size_t slot = slot_of(type); table[slot].used; slot = (slot + 1) % kSlots)
     if (table[slot].type == type) return &table[slot].what;
   return nullptr;
+}
+
+const Predefined* basic(MPI_Datatype type) {
+  if (const Predefined* const p = predefined(type)) return p;
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  const auto of = [size](std::initializer_list<MPI_Datatype> all) -> const Predefined* {
+    for (const MPI_Datatype t : all)
+      if (const Predefined* const p = predefined(t); p && p->shape.size == std::size_t(size)) return p;
+    return nullptr;
+  };
+  switch (combiner_of(type)) {
+    case MPI_COMBINER_F90_REAL: return of({MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE});
+    case MPI_COMBINER_F90_COMPLEX: return of({MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_C_LONG_DOUBLE_COMPLEX});
+    case MPI_COMBINER_F90_INTEGER: return of({MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T});
+    default: return nullptr;
+  }
 }
 
 bool predefined(MPI_Op op, Operation* operation) {

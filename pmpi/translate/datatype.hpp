@@ -37,8 +37,10 @@ struct Predefined {
 
 // Learns the predefined types, once; MPI must be running. The others of this file come later.
 void learn_predefined_types();
-// Null for a derived type.
+// Null for a derived type, and for those that MPI_Type_create_f90_real and its relatives give.
 const Predefined* predefined(MPI_Datatype type);
+// What operations see: for those the type of C's that is like it. Null for a derived type.
+const Predefined* basic(MPI_Datatype type);
 // False for an operation of the user's own, or one without a meaning for collectives.
 bool predefined(MPI_Op op, Operation* operation);
 

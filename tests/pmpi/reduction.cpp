@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "tests/pmpi/support.hpp"
@@ -100,6 +101,12 @@ const Value kValues[] = {{"signed char", MPI_SIGNED_CHAR, small<signed char>},
                          {"REAL", MPI_REAL, small<float>},
                          {"DOUBLE PRECISION", MPI_DOUBLE_PRECISION, small<double>},
                          {"LOGICAL", MPI_LOGICAL, truth<int>},
+#ifdef MPI_LOGICAL1
+                         {"LOGICAL*1", MPI_LOGICAL1, truth<std::int8_t>},
+                         {"LOGICAL*2", MPI_LOGICAL2, truth<std::int16_t>},
+                         {"LOGICAL*4", MPI_LOGICAL4, truth<std::int32_t>},
+                         {"LOGICAL*8", MPI_LOGICAL8, truth<std::int64_t>},
+#endif
                          {"COMPLEX", MPI_COMPLEX, complex<float>}};
 
 struct Operation {
@@ -225,10 +232,27 @@ void compare(const Reduction& r, const std::string& what, Make&& make, bool in_p
   CHECK(mine == expected);
 }
 
+std::vector<Value> values() {
+  std::vector<Value> all(std::begin(kValues), std::end(kValues));
+  Value f90{"f90 real", MPI_DATATYPE_NULL, small<float>};
+  MPI_Type_create_f90_real(6, 37, &f90.type);
+  all.push_back(f90);
+  MPI_Type_create_f90_real(15, 307, &f90.type);
+  f90.make = small<double>;
+  all.push_back(f90);
+  MPI_Type_create_f90_complex(15, 307, &f90.type);
+  all.push_back({"f90 complex", f90.type, complex<double>});
+  MPI_Type_create_f90_integer(9, &f90.type);
+  all.push_back({"f90 integer", f90.type, small<int>});
+  return all;
+}
+
 TEST_CASE("every predefined operation on every type that MPI defines it on") {
   auto comms = make_comms();
   std::uint64_t stream = 300000;
-  for (const Value& v : kValues)
+  const std::string undefined = "operation not defined on this type";
+  const std::uint64_t undefined_before = calls_left_to_mpi_because(undefined);
+  for (const Value& v : values())
     for (const Operation& o : kOperations) {
       if (v.type == MPI_DATATYPE_NULL || !defined(o.op, v.type)) continue;
       for (const Kind kind : kKinds) {
@@ -240,6 +264,7 @@ TEST_CASE("every predefined operation on every type that MPI defines it on") {
         ++stream;
       }
     }
+  CHECK(calls_left_to_mpi_because(undefined) == undefined_before);
   free_comms(comms);
 }
 

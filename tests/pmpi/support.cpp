@@ -84,6 +84,9 @@ std::vector<Type> make_types() {
   MPI_Type_create_resized(u, 0, 8, &t);
   MPI_Type_free(&u);
   types.push_back({"begins later", t, 2, MPI_INT});
+  MPI_Type_create_f90_integer(9, &u);  // predefined, so it may not be freed
+  MPI_Type_contiguous(2, u, &t);
+  types.push_back({"contiguous, of one of f90", t, 2, MPI_INT});
   MPI_Type_contiguous(0, MPI_INT, &t);
   types.push_back({"empty", t, 0, MPI_INT});
   for (Type& type : types) MPI_Type_commit(&type.type);
