@@ -21,8 +21,10 @@ struct Communicator {
   PromisedDescriptors descriptors;  // of gccl
   // A communicator of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
   MPI_Comm apart = MPI_COMM_NULL;
-  std::int64_t calls = 0;                  // handed to GCCL so far
-  std::int64_t last_call = 0;              // which of the process's calls was its last one
+  std::int64_t calls = 0;      // handed to GCCL so far
+  std::int64_t last_call = 0;  // which of the process's calls was its last one
+  // Calls that MPI refused here, for a wrong argument, since the ranks' calls were last found to be the same.
+  std::int64_t refused = 0;
   bool failed_before = false;              // a non-blocking one ended with calls that differ
   bool gave_up = false;                    // on recovery
   std::atomic<bool> differs_said = false;  // that the ranks' calls differ

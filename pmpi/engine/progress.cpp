@@ -58,7 +58,8 @@ std::string last_error(GCCL_Result result) { return std::string(GCCL_Error_strin
 int truncated(Function function, bool is_root, int otherwise) {
   switch (function) {
     case Function::gather:
-    case Function::igather: return is_root ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    case Function::igather:
+    case Function::reduce: return is_root ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     case Function::bcast:
     case Function::ibcast:
     case Function::scatter:
@@ -289,6 +290,7 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
     progress();
     wait.pause();
   }
+  if (result == GCCL_SUCCESS && call.hears_others()) k.refused = 0;
   int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
   if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
   if (code != MPI_SUCCESS && !*to_mpi) PMPI_Comm_call_errhandler(k.mpi, code);

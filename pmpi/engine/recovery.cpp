@@ -13,7 +13,8 @@ namespace {
 constexpr auto kExchangeLimit = std::chrono::seconds(10);
 
 struct Said {
-  std::int64_t call = 0;  // its number on the communicator
+  std::int64_t call = 0;     // its number on the communicator
+  std::int64_t refused = 0;  // calls before it that MPI refused
   std::int32_t function = 0, root = 0;
   std::int32_t after_another = 0;  // an earlier call failed on this rank
   std::int32_t spoiled = 0;
@@ -48,36 +49,75 @@ bool hear_all(Communicator& k, Exchange& x) {
   }
 }
 
+using Number = std::int64_t (*)(const Said&);
+// As GCCL counts. A call that MPI refused on a rank which made it alone changes nothing.
+std::int64_t counted(const Said& s) { return s.call; }
+// Where the others made that call too, and GCCL carried it out on them.
+std::int64_t with_refused(const Said& s) { return s.call + s.refused; }
+
+// Where the ranks are, by one way to number their calls.
+class Calls {
+ public:
+  Calls(const std::vector<Said>& all, Number number) : all_(all), number_(number) {
+    for (const Said& s : all) last_ = std::max(last_, number(s));
+  }
+  bool together() const {
+    return every([this](const Said& s) { return last(s); });
+  }
+  // Those that are there make the same call.
+  bool last_is_one() const {
+    const Said& one = *std::find_if(all_.begin(), all_.end(), [this](const Said& s) { return last(s); });
+    return every([&](const Said& s) { return !last(s) || (s.function == one.function && s.root == one.root); });
+  }
+  // Some are in the call before, which is one of `before`.
+  bool one_behind(bool (*before)(Function)) const {
+    return !together() &&
+           every([&](const Said& s) { return last(s) || (number_(s) == last_ - 1 && before(Function(s.function))); });
+  }
+  Recovery by_mpi(const Said& mine) const {
+    // MPI would work on what GCCL has left of the input.
+    if (!every([this](const Said& s) { return !last(s) || s.spoiled == 0; })) return Recovery::none;
+    return last(mine) ? Recovery::mpi : Recovery::truncate;
+  }
+
+ private:
+  bool last(const Said& s) const { return number_(s) == last_; }
+  template <class Test>
+  bool every(Test test) const {
+    return std::all_of(all_.begin(), all_.end(), test);
+  }
+
+  const std::vector<Said>& all_;
+  const Number number_;
+  std::int64_t last_ = 0;
+};
+
+Recovery decide(const std::vector<Said>& all, const Said& mine) {
+  const Calls calls(all, counted), with(all, with_refused);
+  const bool victims = std::any_of(all.begin(), all.end(), [](const Said& s) { return s.after_another != 0; });
+  const bool refused = std::any_of(all.begin(), all.end(), [](const Said& s) { return s.refused != 0; });
+  if (calls.together() && (victims || (calls.last_is_one() && movement(Function(mine.function)))))
+    return calls.by_mpi(mine);
+  if (refused && with.together() && with.last_is_one()) return with.by_mpi(mine);
+  if (calls.one_behind(movement)) return calls.by_mpi(mine);
+  const auto ends = [](Function f) { return movement(f) || f == Function::reduce; };
+  if (refused && with.one_behind(ends) && with.last_is_one()) return with.by_mpi(mine);
+  return Recovery::none;
+}
+
 }  // namespace
 
 Recovery recover(Communicator& k, Function function, int root, bool spoiled) {
   if (k.apart == MPI_COMM_NULL || k.gave_up) return Recovery::none;
   auto exchange = std::make_unique<Exchange>();
-  exchange->mine = {k.calls, int(function), root, k.failed_before, spoiled};
+  exchange->mine = {k.calls, k.refused, int(function), root, k.failed_before, spoiled};
   exchange->all.resize(std::size_t(k.me.size));
   if (!hear_all(k, *exchange)) {
     exchange.release();  // the others' answers may still arrive in it
     k.gave_up = true;
     return Recovery::none;
   }
-  const std::vector<Said>& all = exchange->all;
-  const auto is = [&](auto test) { return std::all_of(all.begin(), all.end(), test); };
-  const std::int64_t last =
-      std::max_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.call < b.call; })->call;
-  const bool together = is([&](const Said& s) { return s.call == last; });
-  const bool victims = std::any_of(all.begin(), all.end(), [](const Said& s) { return s.after_another != 0; });
-  const bool alike =
-      movement(function) && is([&](const Said& s) { return s.function == int(function) && s.root == root; });
-  Recovery what = Recovery::none;
-  if (!is([&](const Said& s) { return s.call < last || s.spoiled == 0; })) {
-    // MPI would work on what GCCL has left of the input.
-  } else if (together) {
-    if (victims || alike) what = Recovery::mpi;
-  } else if (is([&](const Said& s) {
-               return s.call == last || (s.call == last - 1 && movement(Function(s.function)));
-             })) {
-    what = k.calls == last ? Recovery::mpi : Recovery::truncate;
-  }
+  const Recovery what = decide(exchange->all, exchange->mine);
   if (what == Recovery::none) k.gave_up = true;
   return what;
 }

@@ -21,9 +21,12 @@ int within_memory(MPI_Comm comm, Body&& body) {
 
 // Packing may need a message to ourselves, which no other call's may meet.
 template <class Prepare>
-Reason prepared(const Prepare& prepare, Member me, Call* call) {
+Reason prepared(const Prepare& prepare, Communicator& k, Call* call) {
   const InOwnCode here;
-  return prepare(me, call);
+  const Reason why = prepare(k.me, call);
+  // The other ranks may well make this call, and come to the next one with another number: recovery.hpp.
+  if (why == Reason::wrong_argument || why == Reason::operation) ++k.refused;
+  return why;
 }
 
 template <class Prepare, class ByMpi>
@@ -31,7 +34,7 @@ int dispatch_blocking(Function function, MPI_Comm comm, const Prepare& prepare, 
   Reason why;
   if (Communicator* const k = find(comm, &why)) {
     Call call;
-    why = prepared(prepare, k->me, &call);
+    why = prepared(prepare, *k, &call);
     if (why == Reason::none) {
       bool to_mpi = !connect(*k);
       if (!to_mpi) {
@@ -60,7 +63,7 @@ int begin_nonblocking(Function function, MPI_Comm comm, MPI_Request* request, co
       auto pending = std::make_unique<PendingRequest>();
       pending->function = function;
       pending->call.nonblocking = true;
-      why = prepared(prepare, k->me, &pending->call);
+      why = prepared(prepare, *k, &pending->call);
       if (why == Reason::none) {
         count(function, Reason::none);
         return begin(*k, std::move(pending), request);

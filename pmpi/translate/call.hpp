@@ -38,6 +38,12 @@ class Call {
   // MPI's functions or the program's own run while GCCL combines: only threads of the program may make progress then.
   bool combines_outside() const { return combiner_ && !fold_blocks_; }
 
+  // Complete, it has shown that other ranks have made the same call as their call of that number.
+  bool hears_others() const {
+    return kind == Kind::barrier ||
+           (count > 0 && (kind == Kind::allreduce || kind == Kind::allgather || kind == Kind::alltoall));
+  }
+
   // GCCL writes where the input is: once begun, the call cannot be carried out anew.
   bool in_place() const { return sendbuf == GCCL_IN_PLACE; }
 

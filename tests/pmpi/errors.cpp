@@ -307,6 +307,71 @@ TEST_CASE("a type that is not committed ends in MPI's own error class") {
   MPI_Type_free(&raw);
 }
 
+// The others' calls, on `n` ranks, are right: they send to the rank whose call is refused, or do not need it.
+const Erroneous kRefused[] = {
+    {"a gather whose root expects less than nothing",
+     BOTH(Gather(data, n, MPI_INT, room, rank == 0 ? -1 : n, MPI_INT, 0, c))},
+    {"a reduce into its root's own input", BOTH(Reduce(data, rank == 0 ? data : room, n, MPI_INT, MPI_SUM, 0, c))},
+    {"a broadcast of no type on the last rank",
+     [](MPI_Comm c, int rank, int n, int* data, int*) {
+       return MPI_Bcast(data, n, rank == n - 1 ? MPI_DATATYPE_NULL : MPI_INT, 0, c);
+     },
+     [](MPI_Comm c, int rank, int n, int* data, int*) {
+       return PMPI_Bcast(data, n, rank == n - 1 ? MPI_DATATYPE_NULL : MPI_INT, 0, c);
+     },
+     true},
+};
+
+TEST_CASE("a wrong argument on one rank is an error there, and the program goes on") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  for (const Erroneous& e : kRefused)
+    for (const bool first : {false, true}) {  // before the communicator was connected
+      MPI_Comm mine, theirs;
+      MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+      MPI_Comm_dup(MPI_COMM_WORLD, &theirs);
+      MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);
+      MPI_Comm_set_errhandler(theirs, MPI_ERRORS_RETURN);
+      if (!first) MPI_Barrier(mine);
+      std::vector<int> data(std::size_t(size), rank), room(data.size());
+      const int theirs_class = error_class(e.oracle(theirs, rank, size, data.data(), room.data()));
+      const int mine_class = error_class(e.call(mine, rank, size, data.data(), room.data()));
+      int sum = 0, root = rank;
+      const int after = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, mine);
+      const int then = MPI_Bcast(&root, 1, MPI_INT, size - 1, mine);
+      CAPTURE(e.name);
+      CAPTURE(first);
+      CAPTURE(rank);
+      const bool overtaken = e.others_wait && rank > 0 && rank < size - 1 && mine_class == MPI_ERR_TRUNCATE;
+      CHECK((mine_class == theirs_class || overtaken));
+      CHECK(after == MPI_SUCCESS);
+      CHECK(sum == size * (size - 1) / 2);
+      CHECK(then == MPI_SUCCESS);
+      CHECK(root == size - 1);
+      MPI_Comm_free(&mine);
+      MPI_Comm_free(&theirs);
+    }
+}
+
+TEST_CASE("a wrong call that one rank makes alone is an error there, and changes nothing for the calls after it") {
+  const Returning own;
+  const auto& [rank, size, comm] = own;
+  if (size < 2) return;
+  const std::uint64_t answered = calls_answered();
+  int sum = 0;
+  if (rank == 0) CHECK(error_class(MPI_Bcast(&sum, -1, MPI_INT, 0, comm)) == MPI_ERR_COUNT);
+  CHECK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(calls_answered() == answered + 1);
+  // So calls that differ later are an error, and not the others' answer to that one.
+  const int code =
+      rank == 0 ? MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) : MPI_Bcast(&sum, 1, MPI_INT, 0, comm);
+  CHECK(code != MPI_SUCCESS);
+  CHECK(MPI_Barrier(comm) != MPI_SUCCESS);
+}
+
 TEST_CASE("calls of different kinds end with an error on every rank") {
   const Returning own;
   const auto& [rank, size, comm] = own;
