@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
+#include "libgccl/api/private_communicators.hpp"
 #include "libgccl/base/environment.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
@@ -21,9 +22,16 @@
 namespace gccl {
 namespace {
 
+using Communicators = std::vector<std::unique_ptr<CommunicatorCore>>;
+
 std::mutex owned_mutex;
-std::vector<std::unique_ptr<CommunicatorCore>>& owned() {
-  static NoDestructor<std::vector<std::unique_ptr<CommunicatorCore>>> list;
+Communicators& owned() {
+  static NoDestructor<Communicators> list;
+  return *list;
+}
+// Those of private_communicators.hpp.
+Communicators& owned_privately() {
+  static NoDestructor<Communicators> list;
   return *list;
 }
 
@@ -151,12 +159,13 @@ Status keep(std::unique_ptr<CommunicatorCore> c, GCCL_Comm* out) {
 
 std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
   std::lock_guard lock(owned_mutex);
-  for (auto it = owned().begin(); it != owned().end(); ++it) {
-    if (it->get() != c) continue;
-    auto found = std::move(*it);
-    owned().erase(it);
-    return found;
-  }
+  for (Communicators* list : {&owned(), &owned_privately()})
+    for (auto it = list->begin(); it != list->end(); ++it) {
+      if (it->get() != c) continue;
+      auto found = std::move(*it);
+      list->erase(it);
+      return found;
+    }
   return nullptr;
 }
 
@@ -396,6 +405,19 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
     return failed(freed(comm, s, [c] { c->close_alone(); }));
+  });
+}
+
+GCCL_Result GCCL_Comm_set_private(GCCL_Comm comm) {
+  return guarded([&] {
+    CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    std::lock_guard lock(owned_mutex);
+    const auto it = std::ranges::find(owned(), c, &std::unique_ptr<CommunicatorCore>::get);
+    if (it == owned().end()) return GCCL_SUCCESS;
+    owned_privately().push_back(std::move(*it));
+    owned().erase(it);
+    return GCCL_SUCCESS;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/api/private_communicators.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "pmpi/engine/progress.hpp"
 
@@ -106,8 +107,14 @@ Communicator* find(MPI_Comm comm, Reason* why) {
   return k->inter ? nullptr : k;
 }
 
+namespace {
+
+GCCL_Comm solo_comm = GCCL_COMM_NULL;
+
+}  // namespace
+
 GCCL_Comm solo() {
-  static const GCCL_Comm comm = [] {
+  static const bool made = [] {
     GCCL_Config config = GCCL_CONFIG_INIT;
     config.rank = 0;
     config.size = 1;
@@ -116,10 +123,13 @@ GCCL_Comm solo() {
       return 0;
     };
     config.progress_thread = 0;
-    GCCL_Comm made = GCCL_COMM_NULL;
-    return GCCL_Init(&made, &config) == GCCL_SUCCESS ? made : GCCL_COMM_NULL;
+    return GCCL_Init(&solo_comm, &config) == GCCL_SUCCESS && GCCL_Comm_set_private(solo_comm) == GCCL_SUCCESS;
   }();
-  return comm;
+  return made ? solo_comm : GCCL_COMM_NULL;
+}
+
+void release_solo() {
+  if (solo_comm != GCCL_COMM_NULL) GCCL_Comm_release(&solo_comm);
 }
 
 }  // namespace gccl::pmpi

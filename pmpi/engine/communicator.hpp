@@ -39,6 +39,8 @@ Communicator* find(MPI_Comm comm, Reason* why);
 Communicator* find_known(MPI_Comm comm);
 // A communicator of this process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
 GCCL_Comm solo();
+// Before MPI ends.
+void release_solo();
 
 // While it lives, this thread is inside MPI's freeing of a communicator: a delete function of the program's may call
 // collectives on it, and MPI answers. find() must not meet it anew, as its handle soon stands for another one.

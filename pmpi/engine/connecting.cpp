@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "libgccl/api/private_communicators.hpp"
 #include "pmpi/engine/background.hpp"
 #include "pmpi/engine/progress.hpp"
 
@@ -127,6 +128,7 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   } else if (const GCCL_Result result = GCCL_Init(&made, &config); result != GCCL_SUCCESS && !rounds.another_failed()) {
     connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
   }
+  if (made != GCCL_COMM_NULL) GCCL_Comm_set_private(made);
   if (rounds.part(made != GCCL_COMM_NULL)) {
     connected.comm = made;
     connected.descriptors = descriptors.promised();

@@ -363,17 +363,27 @@ void retire_all() {
   for (Communicator* k : all) retire(*k);
 }
 
-void settle_all(double seconds) {
+bool settle_all(double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   Wait wait(false);
-  for (bool over = false; !over && std::chrono::steady_clock::now() < until;) {
+  for (;;) {
     progress();
     {
       const Locked lock;
-      over = let_go() && !anything_in_flight();
+      if (let_go() && !anything_in_flight()) return true;
     }
+    if (std::chrono::steady_clock::now() > until) return false;
     wait.pause();
   }
+}
+
+void abandon_all() {
+  {
+    const Locked lock;
+    for (const PendingRequest* pending : started) GCCL_Abort(pending->communicator->gccl, 0);
+    for (const Leaving& l : leaving) GCCL_Abort(l.comm, 0);
+  }
+  settle_all(1);
 }
 
 void released(Communicator* k) {

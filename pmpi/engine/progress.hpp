@@ -52,8 +52,10 @@ void retire_latest();
 void move_on_latest();
 // That of all communicators; every rank is about to do it.
 void retire_all();
-// Waits for them, and for what is in flight, at most `seconds`.
-void settle_all(double seconds);
+// Waits for them, and for what is in flight, at most `seconds`. True when nothing is left.
+bool settle_all(double seconds);
+// Ends what is left.
+void abandon_all();
 // A freed communicator's last reference goes.
 void released(Communicator* k);
 

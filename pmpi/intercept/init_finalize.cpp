@@ -42,11 +42,11 @@ void end_once() {
         IdleWait());
     PMPI_Comm_free(&own_world);
     retire_all();
-    settle_all(kSettleSeconds);
+    if (!settle_all(kSettleSeconds)) abandon_all();
     stop_finding();
     leave_mpi_waits();
     background::stop();
-    GCCL_Finalize();
+    release_solo();
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0 && stats_wanted()) print_stats();

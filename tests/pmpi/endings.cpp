@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "gccl/gccl.h"
+
 // Starts two more processes, which come here too. Collectives among those of both beginnings are MPI's, the others
 // GCCL's.
 int spawn(char** argv) {
@@ -49,6 +51,53 @@ int two_roots(int odd, bool frees) {
   return 0;
 }
 
+// A program that uses GCCL as well: either may end first, and the other goes on.
+int uses_gccl(bool ends_it_last) {
+  const auto gather = [](const void* mine, void* all, std::size_t bytes, void*) {
+    return MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, MPI_COMM_WORLD);
+  };
+  int size = 1, rank = 0, sum = 0, wrong = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  GCCL_Comm own;
+  GCCL_Config config = GCCL_CONFIG_INIT;
+  config.rank = rank;
+  config.size = size;
+  config.allgather = gather;
+  wrong += GCCL_Init(&own, &config) != GCCL_SUCCESS;
+  const auto sum_up = [&] {
+    const int one = 1;
+    sum = 0;
+    wrong += GCCL_Allreduce(&one, &sum, 1, GCCL_INT32, GCCL_SUM, own) != GCCL_SUCCESS || sum != size;
+  };
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Barrier(comm);
+  MPI_Barrier(MPI_COMM_SELF);
+  sum_up();
+  if (!ends_it_last) {
+    // What the program has in flight at MPI is none of GCCL_Finalize's.
+    int in = 1, out = 0;
+    MPI_Request request;
+    if (rank != 0) MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
+    wrong += GCCL_Finalize() != GCCL_SUCCESS;
+    if (rank == 0) MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    wrong += out != size;
+    MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    wrong += out != size;
+    MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF);
+    wrong += out != 1;
+  }
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  if (ends_it_last) {
+    sum_up();
+    wrong += GCCL_Finalize() != GCCL_SUCCESS;
+  }
+  return wrong ? 1 : 0;
+}
+
 // On each of many communicators that live at the same time, what travels along every pair of ranks.
 int many_communicators() {
   int rank = 0, size = 1, wrong = 0;
@@ -72,6 +121,7 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
   if (how == "spawn") return spawn(argv);
+  if (how.starts_with("uses GCCL, and ends it ")) return uses_gccl(how.ends_with("last"));
   if (how == "many communicators") return many_communicators();
   if (how.starts_with("two roots, "))
     return two_roots(how.find("one rank sends") != how.npos ? 1 : 2, how.ends_with("frees"));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# endings.sh MPIEXEC DROP_IN PROGRAM: programs that skip MPI_Finalize, fork, or start others end with their own
-# exit code. Where the calls of the ranks differ each of them says so, also one whose own calls are complete.
+# endings.sh MPIEXEC DROP_IN PROGRAM: programs that skip MPI_Finalize, fork, start others, or use GCCL themselves end
+# with their own exit code. Where the calls of the ranks differ each of them says so, also one whose own calls are complete.
 set -u
 mpiexec=$1 drop_in=$2 program=$3
 failed=0
@@ -20,6 +20,8 @@ expect 0 fork
 expect 0 spawn
 expect 0 "computes meanwhile"
 GCCL_BACKENDS=mpi expect 0 "computes meanwhile"
+expect 0 "uses GCCL, and ends it first"
+expect 0 "uses GCCL, and ends it last"
 expect 0 "a scan that the other ranks do not call"  # as plain Open MPI ends it
 # Descriptors are short, and one rank has fewer than the other: the rank that finds it says so once, and MPI answers on
 # what communicators there are beyond that.

@@ -33,7 +33,7 @@ if(TARGET gccl_pmpi)
   endforeach()
 
   add_executable(test_pmpi_endings pmpi/endings.cpp)
-  target_link_libraries(test_pmpi_endings PRIVATE MPI::MPI_CXX)
+  target_link_libraries(test_pmpi_endings PRIVATE gccl MPI::MPI_CXX)
   add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/endings.sh ${MPIEXEC_EXECUTABLE}
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
   set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
