@@ -149,11 +149,11 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   }
   try {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
-    post_first_part(e, t);
-    if (t->bytes > kEagerBytes) {
-      e.to_post.push(t);
-      post_clear(e, t);
+    if (e.first_parts == kFirstPartsPosted) {
+      e.to_begin.push(t);
+      return 0;
     }
+    start(e, t);
     if (done_.size() > done_first_ && done_.back() == t) {  // nothing comes after it
       done_.pop_back();
       return 1;
@@ -162,6 +162,13 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
     fail(GCCL_ERR_SYSTEM, rank_, error.what());
   }
   return 0;
+}
+
+void Port::start(End& e, GCCL_Transfer* t) {
+  post_first_part(e, t);
+  if (t->bytes <= kEagerBytes) return;
+  e.to_post.push(t);
+  post_clear(e, t);
 }
 
 // A receive that has not matched posts no fragments: where a longer message comes, Open MPI 4.1 writes past the end of
@@ -180,6 +187,7 @@ void Port::post_first_part(End& e, GCCL_Transfer* t) {
   s.header = {t->signature, t->bytes};
   if (bytes) std::memcpy(s.data, t->data, bytes);
   f.transfer = nullptr;
+  ++e.first_parts;
   post(&s.header, sizeof(Header) + bytes, std::move(f));
   if (t->bytes <= kEagerBytes) finish(t, GCCL_SUCCESS);
 }
@@ -233,7 +241,9 @@ void Port::completed(Flight& f) {
   switch (f.kind) {
     case Flight::Kind::first_part:
       if (f.transfer) first_part_arrived(f);
-      return slots_.give(std::move(f.slot));
+      slots_.give(std::move(f.slot));
+      if (f.sends()) first_part_sent(*f.end);
+      return;
     case Flight::Kind::clear:
       if (f.transfer) cleared(f);
       return slots_.give(std::move(f.slot));
@@ -244,6 +254,11 @@ void Port::completed(Flight& f) {
       received_fault_->text[sizeof received_fault_->text - 1] = 0;
       fail(received_fault_->result, received_fault_->peer, received_fault_->text);
   }
+}
+
+void Port::first_part_sent(End& e) {
+  --e.first_parts;
+  if (!e.to_begin.empty() && fault_.result == GCCL_SUCCESS) start(e, e.to_begin.pop());
 }
 
 void Port::first_part_arrived(Flight& f) {
@@ -419,7 +434,7 @@ void Port::send_fault() noexcept {
 
 void Port::forget(GCCL_Transfer* t) noexcept {
   for (End& e : ends_)
-    if (e.to_post.remove(t)) return;
+    if (e.to_begin.remove(t) || e.to_post.remove(t)) return;
 }
 
 // Nothing of it is posted any more, and what is on its way does not touch its memory, as far as MPI can be made to.

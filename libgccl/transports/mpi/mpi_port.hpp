@@ -35,6 +35,8 @@ namespace gccl::mpi {
 inline constexpr std::uint64_t kEagerBytes = 8 * 1024;
 inline constexpr std::uint64_t kFragmentBytes = 1024 * 1024;
 inline constexpr std::uint32_t kFragmentsPosted = 4;  // of one transfer at a time
+// Sent and not complete, of one channel to one peer: a rank that runs ahead of its peer takes no more memory.
+inline constexpr std::uint32_t kFirstPartsPosted = 64;
 
 // What the ports of one rank share.
 struct Instance {
@@ -91,7 +93,9 @@ class Port {
   struct End {
     int peer = 0, tag = 0;  // MPI's
     bool sends = false;
-    TransferQueue to_post;  // long transfers that have not posted all of their fragments
+    std::uint32_t first_parts = 0;  // of sends: posted and not complete
+    TransferQueue to_begin;         // sends that wait for one of those
+    TransferQueue to_post;          // long transfers that have not posted all of their fragments
   };
   using Clock = std::chrono::steady_clock;
   // A request of MPI's. Between `requests_` and this, the same index.
@@ -126,12 +130,14 @@ class Port {
 
   bool may_call_mpi() noexcept;
   int begin(GCCL_Transfer* t, bool sends) noexcept;
+  void start(End& e, GCCL_Transfer* t);
   void go_on(End& e);
   void post_first_part(End& e, GCCL_Transfer* t);
   void post_clear(End& e, GCCL_Transfer* t);
   bool post_fragments(End& e, GCCL_Transfer* t);
   void post(void* data, std::uint64_t bytes, Flight flight);
   void completed(Flight& f);
+  void first_part_sent(End& e);
   void first_part_arrived(Flight& f);
   void cleared(Flight& f);
   void test_fault();
