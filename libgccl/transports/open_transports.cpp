@@ -82,7 +82,8 @@ Status OpenTransports::open(const Bootstrap& bootstrap, std::unique_ptr<OpenTran
                      .host = bootstrap.host.c_str(),
                      .secret = bootstrap.secret.c_str(),
                      .address = bootstrap.address.c_str(),
-                     .log = log_line};
+                     .log = log_line,
+                     .progress_thread = bootstrap.progress_thread};
   const std::vector<std::string> names = split_text(bootstrap.backends, ',');
   if (names.empty() || names.size() > 8)
     return Status::error(

@@ -17,7 +17,8 @@ if(TARGET gccl_backend_mpi)
   foreach(ranks 1 2 3 5 8)
     gccl_mpi_test(mpi_collectives ${ranks})
   endforeach()
-  set_property(TEST mpi_collectives_3 APPEND PROPERTY ENVIRONMENT GCCL_TEST_MPI_THREADS=1)
+  set_property(TEST mpi_collectives_2 APPEND PROPERTY ENVIRONMENT GCCL_TEST_MPI_THREADS=serialized)
+  set_property(TEST mpi_collectives_3 APPEND PROPERTY ENVIRONMENT GCCL_TEST_MPI_THREADS=multiple)
 
   # The same ranks over the C interface.
   add_executable(test_mpi_c_interface mpi/c_interface.cpp)

@@ -91,7 +91,7 @@ struct Rank {
   void open(std::uint32_t size, const std::string& shared_secret = "") {
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     secret = shared_secret;
-    const GCCL_Backend_environment e{sizeof e, rank, size, "here", secret.c_str(), "", log};
+    const GCCL_Backend_environment e{sizeof e, rank, size, "here", secret.c_str(), "", log, 0};
     REQUIRE_MESSAGE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS, text);
   }
   // A further port of another's instance.

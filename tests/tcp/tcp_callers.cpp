@@ -91,11 +91,11 @@ TEST_CASE("without a secret only loopback is listened on; with one, every interf
   void* instance = nullptr;
   char text[GCCL_BACKEND_TEXT_BYTES] = "";
   for (const char* bad : {"0.0.0.0", "no-such-interface"}) {
-    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", bad, log};
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", bad, log, 0};
     CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
     CHECK(std::string(text).find(bad) != std::string::npos);
   }
-  const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "lo", log};
+  const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "lo", log, 0};
   REQUIRE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS);
   kTcp->close(instance);
 }
@@ -160,7 +160,7 @@ TEST_CASE("settings that are none are refused by name") {
     const Variable v(name, value);
     void* instance = nullptr;
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log};
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log, 0};
     CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
     CHECK(std::string(text).find(name) != std::string::npos);
   }
@@ -195,7 +195,7 @@ TEST_CASE("the system's congestion controls are taken, and nothing for its own c
     const Variable v("GCCL_TCP_CONGESTION", value);
     void* instance = nullptr;
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log};
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log, 0};
     CHECK_MESSAGE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS, text);
     kTcp->close(instance);
   }

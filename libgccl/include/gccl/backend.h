@@ -65,6 +65,8 @@ typedef struct GCCL_Backend_environment {
   const char* secret;         /* "" when there is none: then nothing may listen beyond loopback */
   const char* address;        /* IP address or interface to listen on; "" when the backend may choose */
   void (*log)(int level, const char* text); /* level 0: error, 1: warning, 2: information */
+  /* 1: a thread of the library's own polls, besides those that call it. Missing where struct_bytes ends before it. */
+  int64_t progress_thread;
 } GCCL_Backend_environment;
 
 typedef struct GCCL_Port_spec {

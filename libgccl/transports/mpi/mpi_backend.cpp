@@ -1,5 +1,6 @@
 // The backend "mpi": a plug-in, so that the library needs no MPI. The program initialises and finalises MPI.
 #include <cassert>
+#include <cstddef>
 #include <cstdio>
 
 #include "libgccl/transports/mpi/mpi_port.hpp"
@@ -23,6 +24,11 @@ GCCL_Result guarded(char* text, Function&& function) {
   }
 }
 
+bool progresses_by_itself(const GCCL_Backend_environment& e) {
+  // A library that is older than the field has no such word.
+  return e.struct_bytes <= offsetof(GCCL_Backend_environment, progress_thread) || e.progress_thread != 0;
+}
+
 GCCL_Result open(const GCCL_Backend_environment* environment, void** instance, char* text) {
   assert(sound(*environment));
   int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
@@ -34,7 +40,9 @@ GCCL_Result open(const GCCL_Backend_environment* environment, void** instance, c
   return guarded(text, [&] {
     PMPI_Query_thread(&level);
     auto i = std::make_unique<Instance>();
-    if (level != MPI_THREAD_MULTIPLE) i->thread = std::this_thread::get_id();
+    // A thread of the library's own would call while the program is in MPI by itself.
+    i->one_at_a_time = level == MPI_THREAD_SERIALIZED && !progresses_by_itself(*environment);
+    if (level != MPI_THREAD_MULTIPLE && !i->one_at_a_time) i->thread = std::this_thread::get_id();
     i->log = environment->log;
     *instance = i.release();
     return GCCL_SUCCESS;

@@ -16,7 +16,8 @@ namespace gccl::mpi {
 namespace {
 
 constexpr const char* kSecondThread =
-    "a second thread needs an MPI that was initialised with MPI_THREAD_MULTIPLE (MPI_Init_thread)";
+    "a second thread needs an MPI that was initialised with MPI_THREAD_SERIALIZED (MPI_Init_thread), and GCCL's "
+    "progress thread, or two at a time, one with MPI_THREAD_MULTIPLE";
 
 // How long cancel() and the end wait for MPI to let go of memory.
 constexpr std::chrono::milliseconds kLetGo{500};
@@ -139,6 +140,12 @@ bool Port::may_call_mpi() noexcept {
   return instance_.thread == std::thread::id{} || instance_.thread == std::this_thread::get_id();
 }
 
+// Any thread calls it, and one of the library's own, or another of the program's while this one waits in MPI, must not
+// call MPI: then the thread that uses the port next does.
+bool Port::abort_may_call_mpi() noexcept {
+  return may_call_mpi() && (!instance_.one_at_a_time || used_by_.load() == std::this_thread::get_id());
+}
+
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   assert(t->peer < place_.size() && t->channel < channels_ && place_[t->peer] >= 0 && t->peer != rank_);
   t->backend[kMatched] = t->backend[kPosted] = t->backend[kIncomplete] = t->backend[kArrivals] = 0;
@@ -147,6 +154,7 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
     fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
     return 0;
   }
+  used_by_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   try {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
     if (e.first_parts == kFirstPartsPosted) {
@@ -366,6 +374,7 @@ void Port::test() {
 
 int Port::poll(GCCL_Transfer** done, int max) noexcept {
   if (fault_.result == GCCL_SUCCESS && may_call_mpi()) {
+    used_by_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     if (fault_to_send_.load(std::memory_order_acquire)) send_fault();
     try {
       test();
@@ -411,7 +420,7 @@ void Port::abort(const GCCL_Fault& fault) noexcept {
       fault_to_send_.store(true, std::memory_order_release);
     }
   }
-  if (may_call_mpi()) send_fault();
+  if (abort_may_call_mpi()) send_fault();
 }
 
 // Nobody waits for these messages to be sent, so their memory lives as long as the process. Where it is short, the

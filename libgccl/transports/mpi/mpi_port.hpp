@@ -40,8 +40,9 @@ inline constexpr std::uint32_t kFirstPartsPosted = 64;
 
 // What the ports of one rank share.
 struct Instance {
-  // The only thread that may call MPI; none where MPI_THREAD_MULTIPLE lets all of them.
+  // The only thread that may call MPI; none where all of them may.
   std::thread::id thread;
+  bool one_at_a_time = false;  // MPI_THREAD_SERIALIZED: the program sees to that for its own calls
   void (*log)(int level, const char* text) = nullptr;
 };
 
@@ -129,6 +130,7 @@ class Port {
   }
 
   bool may_call_mpi() noexcept;
+  bool abort_may_call_mpi() noexcept;
   int begin(GCCL_Transfer* t, bool sends) noexcept;
   void start(End& e, GCCL_Transfer* t);
   void go_on(End& e);
@@ -166,6 +168,7 @@ class Port {
   std::unique_ptr<GCCL_Fault> received_fault_ = std::make_unique<GCCL_Fault>();  // MPI may write to it after the port
   Clock::time_point cancel_until_{};  // so long cancelled transfers are waited for, all together
   bool warned_ = false;
+  std::atomic<std::thread::id> used_by_{};  // last
   // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
   GCCL_Fault reported_{};
