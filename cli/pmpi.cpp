@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -160,6 +162,8 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
   if (::stat(file.c_str(), &what) == 0 && (((what.st_mode & S_ISUID) && what.st_uid != ::getuid()) ||
                                            ((what.st_mode & S_ISGID) && what.st_gid != ::getgid())))
     refuse(fmt::format("{} changes its user or group: the system loads nothing else into it", file));
+  if (::getuid() != 0 && ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
+    refuse(fmt::format("{} has capabilities of its own (getcap): the system loads nothing else into it", file));
   const std::string loader = loader_of(file);
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;
