@@ -155,8 +155,9 @@ std::set<std::string> mpis(const std::string& list) {
   return all;
 }
 
-// Requires that `program`, started with `preload`, has `drop_in` in front of the MPI that it was built for.
-void require_in_force(const std::string& program, const std::string& drop_in, const std::string& preload) {
+// Requires that `program`, started with `preload`, has `drop_in` in front of the MPI that it was built for. Returns
+// what the loader lists.
+std::string require_in_force(const std::string& program, const std::string& drop_in, const std::string& preload) {
   const std::string file = started_for(program);
   struct stat what {};
   if (::stat(file.c_str(), &what) == 0 && (((what.st_mode & S_ISUID) && what.st_uid != ::getuid()) ||
@@ -175,7 +176,7 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
         fmt::format("{} is no drop-in for MPI: it does not export {}, and {} would run on its MPI alone. Expected a "
                     "libgccl_pmpi.so",
                     drop_in, kOnlyInDropIn, file));
-  if (mpis(list).size() < 2) return;
+  if (mpis(list).size() < 2) return list;
   const std::set<std::string> own = mpis(loaded(loader, file, ""));
   for (const std::string& name : mpis(list))
     if (!own.contains(name))
@@ -183,6 +184,39 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
           fmt::format("{} uses {}, but {} is built for {}: build GCCL for the program's MPI "
                       "(-DGCCL_PMPI_COMPILER=mpicxx.mpich) and name that drop-in with --library",
                       file, *own.begin(), drop_in, name));
+  return list;
+}
+
+// Where such a list says that the loader has found `name`, of LD_PRELOAD.
+std::string found_at(const std::string& list, const std::string& name) {
+  if (name.find('/') != name.npos) return name;
+  std::istringstream lines(list);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, arrow, file;
+    if (words >> first >> arrow >> file && first == name && arrow == "=>") return file;
+  }
+  return "";
+}
+
+bool is_first_rank() {
+  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (const std::string rank = read_text(process_environment(), variable); !rank.empty()) return rank == "0";
+  return true;
+}
+
+// A tool between the drop-in and MPI sees none of what the drop-in answers, and its MPI_Init is never called. In front
+// of the drop-in it would call MPI past it.
+void warn_of_tools(std::string others, const std::string& list) {
+  if (!is_first_rank()) return;
+  std::ranges::replace(others, ':', ' ');
+  std::istringstream names(others);
+  for (std::string name; names >> name;)
+    if (const std::string file = found_at(list, name); exports(file, "MPI_Init") && !exports(file, kOnlyInDropIn))
+      fmt::print(stderr,
+                 "gccl pmpi: warning: {} of LD_PRELOAD answers MPI's functions, too: MPI_Init, and every call that the "
+                 "drop-in answers, goes past it. Use it without gccl pmpi\n",
+                 file);
 }
 
 struct Options {
@@ -240,7 +274,7 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   const std::string program = find_program(arguments[0]);
   const std::string others = read_text(process_environment(), "LD_PRELOAD");
   const std::string preload = others.empty() ? drop_in : drop_in + ":" + others;
-  require_in_force(program, drop_in, preload);
+  warn_of_tools(others, require_in_force(program, drop_in, preload));
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   if (o.stats) ::setenv("GCCL_PMPI_STATS", "1", 1);
   std::vector<char*> argv;

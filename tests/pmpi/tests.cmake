@@ -50,9 +50,12 @@ if(TARGET gccl_pmpi)
   set_target_properties(other_mpi PROPERTIES OUTPUT_NAME mpich SOVERSION 12)
   add_executable(program_of_other_mpi pmpi/other_mpi.cpp)
   target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
+  add_library(tool_of_mpi SHARED pmpi/tool.cpp)
+  target_link_libraries(tool_of_mpi PRIVATE MPI::MPI_CXX)
   add_test(NAME pmpi_wrapper
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
-                   $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi> $<TARGET_FILE:gccl>)
+                   $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi> $<TARGET_FILE:gccl>
+                   $<TARGET_FILE:tool_of_mpi>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
 
   # The table of scripts/suites; it needs no suite. Its programs are not instrumented, and so cannot load a drop-in that is.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# wrapper.sh MPIEXEC GCCL PROGRAM OTHER LIBGCCL: `gccl pmpi` puts the drop-in in force, or fails where it could not be.
-# OTHER is linked to something that calls itself another MPI library; LIBGCCL is libgccl.so.
+# wrapper.sh MPIEXEC GCCL PROGRAM OTHER LIBGCCL TOOL: `gccl pmpi` puts the drop-in in force, or fails where it could not be.
+# OTHER is linked to something that calls itself another MPI library; LIBGCCL is libgccl.so; TOOL answers MPI_Init.
 set -u
-mpiexec=$1 gccl=$2 program=$3 other=$4 libgccl=$5
+mpiexec=$1 gccl=$2 program=$3 other=$4 libgccl=$5 tool=$6
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -11,6 +11,7 @@ expect() {  # CODE TEXT COMMAND...
   shift 2
   text=$(timeout 120 "$@" 2>&1 </dev/null)
   code=$?
+  said=$text
   if [ $code -ne "$wanted" ] || ! grep -qF -- "$part" <<<"$text"; then
     printf '%s\n  exit code %d, expected %d and "%s"\n%s\n' "$*" $code "$wanted" "$part" "$text"
     failed=1
@@ -26,6 +27,13 @@ printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" >"$folder/a b/script"
 chmod +x "$folder/a b/script"
 expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats "$folder/a b/script" fork
 expect 6 'how? "a  b"' "${job[@]}" "$gccl" pmpi "$program" "a  b"
+
+# With a tool behind it, which rank 0 says once.
+for preload in "$tool" "${tool##*/}"; do
+  expect 0 "warning: $tool of LD_PRELOAD answers MPI's functions, too" "${job[@]}" \
+    -x LD_PRELOAD="$preload" -x LD_LIBRARY_PATH="$(dirname "$tool")" "$gccl" pmpi "$program" fork
+  [ "$(grep -c "of LD_PRELOAD answers" <<<"$said")" = 1 ] || { printf '%s: expected one warning\n%s\n' "$preload" "$said"; failed=1; }
+done
 
 # A backend that there is not: where it was looked for.
 expect 0 "no libgccl_backend_missing.so in $(dirname "$libgccl")/lib/gccl; " \
