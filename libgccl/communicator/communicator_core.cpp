@@ -260,6 +260,7 @@ void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noe
   // A world of its own has a communicator of all its ranks, which is this one.
   if (team_.world == made.team_.world) made.team_.members.world = std::exchange(team_.members.world, false);
   team_.swap(made.team_);
+  operations_.forget_messages();
   short_calls_.forget();
   supervisor_.look_again();
   splits_ = 0;

@@ -47,6 +47,8 @@ class Operations {
   const std::deque<Operation*>& collectives() const { return queue_; }
   const std::vector<Operation*>& transfers() const { return transfers_; }
   const std::deque<Operation*>& to_myself() const { return to_myself_.waiting(); }
+  // The team has other ports, so messages that were sent before do not arrive: this rank's to itself do not, either.
+  void forget_messages() noexcept { to_myself_.forget_kept(); }
   // The first operation that waits for other ranks; null where none does.
   Operation* first() const;
 

@@ -18,6 +18,11 @@ class SelfMessages {
   // Sends, or receives, whose other side has not come.
   std::deque<Operation*>& waiting() { return waiting_; }
   const std::deque<Operation*>& waiting() const { return waiting_; }
+  // Messages that nobody has received, and whose sends are over.
+  void forget_kept() noexcept {
+    kept_.clear();
+    kept_bytes_ = 0;
+  }
 
  private:
   // Of a send that is over.

@@ -126,6 +126,46 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
   }
 }
 
+TEST_CASE("messages that were not received before a recovery are gone, those to oneself as those to others") {
+  for (const Job& base : transports(3)) {
+    Job job = base;
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    Running running(job, [](int before) {
+      const GCCL_Comm world = begin();
+      const int old = 111;
+      if (before != 2)
+        for (const int to : {0, 1}) RANK_SUCCESS(GCCL_Send(&old, 1, GCCL_INT32, to, world));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (before == 2) {
+        std::printf("ready\n");
+        std::fflush(stdout);
+      }
+      GCCL_Result r = GCCL_SUCCESS;
+      while (r == GCCL_SUCCESS && size_of(world) == 3) r = GCCL_Barrier(world);
+      RANK_CHECK(r == GCCL_SUCCESS);
+      RANK_SUCCESS(GCCL_Comm_ack_failed(world));
+      const int rank = rank_of(world);
+      for (const int to : {0, 1}) {
+        const int mine = 10 * rank + to;
+        expect(GCCL_Send(&mine, 1, GCCL_INT32, to, world), GCCL_SUCCESS, "send");
+      }
+      for (const int from : {0, 1}) {
+        int got = 0;
+        expect(GCCL_Recv(&got, 1, GCCL_INT32, from, world), GCCL_SUCCESS, "recv");
+        RANK_CHECK(got == 10 * from + rank);
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    REQUIRE(running.await(2, "ready"));
+    running.kill(2, SIGKILL);
+    const std::vector<End> ends = running.wait();
+    CAPTURE(describe(job));
+    CAPTURE(texts(ends));
+    CHECK(ends[0].good());
+    CHECK(ends[1].good());
+  }
+}
+
 TEST_CASE("with the policy fail a killed rank is reported once, and nothing is repeated") {
   Running running({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();
