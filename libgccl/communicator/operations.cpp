@@ -249,9 +249,9 @@ void Operations::begin_transfer(Operation* op) {
   Work& w = op->work;
   assert(w.what.root < team_.size());
   if (user_defined(w.what.dtype)) w.what.element_bytes = w.elements.bytes;
-  if (w.what.root == team_.rank()) return begin_to_myself(op);
   const bool sends = w.what.kind == kSendKind;
   op->message = team_.record->messages.count(sends, w.what.root);
+  if (w.what.root == team_.rank()) return begin_to_myself(op);
   GCCL_Transfer& t = op->transfer;
   t.peer = w.what.root;
   t.channel = kPointToPointChannel;

@@ -192,8 +192,6 @@ TEST_CASE("short messages to oneself are sent before they are received, and come
       RANK_SUCCESS(GCCL_Wait(&long_one));
       RANK_SUCCESS(GCCL_Wait(&last));
     }
-    const char text[] = "what nobody receives";
-    for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Send(text, sizeof text, GCCL_INT8, rank, world));
     RANK_SUCCESS(GCCL_Finalize());
   });
   check({.size = 1}, [](int) {
@@ -206,6 +204,24 @@ TEST_CASE("short messages to oneself are sent before they are received, and come
     RANK_CHECK(got[0] == 1);
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE("a message to oneself that nobody receives is an error on every rank when the communicator is freed") {
+  const char text[] = "what nobody receives";
+  for (const int size : {1, 2})
+    for (const char* how : {"freed", "left to Finalize", "the world's"})
+      check({.size = size}, [&](int rank) {
+        GCCL_Comm world = begin(), c = std::string(how) == "the world's" ? world : copy_of(world);
+        char got[sizeof text] = "";
+        RANK_SUCCESS(GCCL_Send(text, sizeof text, GCCL_INT8, rank, c));
+        RANK_SUCCESS(GCCL_Recv(got, sizeof text, GCCL_INT8, rank, c));
+        if (rank == 0)
+          for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Send(text, sizeof text, GCCL_INT8, rank, c));
+        const bool freed = std::string(how) == "freed";
+        expect(freed ? GCCL_Comm_free(&c) : GCCL_Finalize(), GCCL_ERR_MISMATCH, how);
+        if (c == world || freed) expect_text("or itself, messages that it has not received", how);
+        if (freed) RANK_SUCCESS(GCCL_Finalize());
+      });
 }
 
 // Their signatures are the same: user-defined types have one, and counts are folded into it.

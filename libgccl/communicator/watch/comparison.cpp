@@ -208,8 +208,8 @@ Comparison::Found Comparison::in_digests(const Members& members, const Work& wor
             .culprit = members.rank};
   if (messages != 0)
     return {.why = members.in_context(
-                work.what,
-                Status::error("some rank has sent another one messages that it has not received", GCCL_ERR_MISMATCH)),
+                work.what, Status::error("some rank has sent another one, or itself, messages that it has not received",
+                                         GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
   if (mine_.size() == 3) return {};
   assert(mine_.size() == 7 && world);  // of_digests() with `others`
