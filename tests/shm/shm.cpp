@@ -275,6 +275,34 @@ TEST_CASE("a port counts what it reads of a long message while that is on its wa
   CHECK(in == data);
 }
 
+TEST_CASE("a message that its sender takes back while a thread of the same process reads it is an error, no crash") {
+  for (const bool consumed : {false, true}) {
+    TwoRanks two;
+    if (!two.port[0]->end(1, 0, false)->writer.peer_can_fetch()) {
+      MESSAGE("the system lets nobody read another process's memory");
+      return;
+    }
+    constexpr std::size_t kBytes = 24 << 20;  // of which a poll reads a third
+    void* const out = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(out != MAP_FAILED);
+    std::vector<std::byte> in(kBytes);
+    GCCL_Transfer sent = transfer(1, out, kBytes), received = transfer(0, in.data(), kBytes);
+    if (consumed) received.consume = [](GCCL_Transfer*, const void*, std::uint64_t, std::uint64_t) {};
+    REQUIRE(two.port[0]->send(&sent) == 0);
+    REQUIRE(two.port[1]->receive(&received) == 0);
+    GCCL_Transfer* done = nullptr;
+    REQUIRE(two.port[1]->poll(&done, 1) == 0);
+    REQUIRE(two.port[1]->moved_bytes() > 0);
+    REQUIRE(::mprotect(out, kBytes, PROT_NONE) == 0);
+    CHECK(two.port[1]->poll(&done, 1) == -1);
+    CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
+    CHECK_MESSAGE(has(two.port[1]->fault().text, "rank 1 cannot read the memory of rank 0"), two.port[1]->fault().text);
+    two.port[1]->cancel(&received);
+    two.port[0]->cancel(&sent);
+    ::munmap(out, kBytes);
+  }
+}
+
 // ---- Two processes ----
 
 struct AddressBytes {

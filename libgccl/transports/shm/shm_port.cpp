@@ -137,8 +137,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     n.pid = a.pid;
     // In another process-id namespace the number is nobody's, or somebody else's.
     std::uint64_t seen = 0;
-    n.can_fetch = instance_->zero_copy &&
-                  (n.file->mine() || (read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value));
+    n.can_fetch = instance_->zero_copy && read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value;
     for (std::uint32_t c = 0; c < channels_; ++c) {
       End& out = ends_[(i * channels_ + c) * 2];
       out.peer = n.rank;

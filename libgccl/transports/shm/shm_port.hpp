@@ -6,6 +6,9 @@
 // caches, which the system reads at half speed; and above 32 MiB of ordinary memory where the sender has nothing else
 // to do, as two processors copy faster than one. What lies in the segment's staging the readers copy from there.
 //
+// Ranks that are threads of one process read each other's memory by the system, too: a rank that gives up takes its
+// buffers back while another thread may be in the middle of one. A copy of the program's own would crash then.
+//
 // At the start each rank reads a random number in each neighbour's memory. Where that fails, or another number is
 // there, all messages between the two go through chunks.
 #pragma once
@@ -133,7 +136,7 @@ class Port {
     std::shared_ptr<RankFile> file{};
     std::shared_ptr<Segment> segment{};
     std::uint32_t pid = 0;   // in the process-id namespace of its own
-    bool can_fetch = false;  // its memory can be read; then it has that number here too, or is this process
+    bool can_fetch = false;  // its memory can be read; then it has that number here too
     MappedPeer mapped{};
   };
 

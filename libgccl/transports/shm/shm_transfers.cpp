@@ -315,7 +315,6 @@ const std::byte* Port::address_here(Neighbour& n, const Cell& c, std::uint64_t m
     const bool inside = place.offset <= there && message_bytes <= there - place.offset;
     return inside ? n.segment->staging() + place.offset : nullptr;
   }
-  if (n.file->mine()) return reinterpret_cast<const std::byte*>(read_once(c.far.place));
   return n.mapped.at(n.pid, n.file->name(), place, message_bytes);
 }
 
