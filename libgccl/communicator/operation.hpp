@@ -33,10 +33,11 @@ struct Operation {
   bool started = false, replaying = false;
   Replay replay;
   std::optional<Flow> flow;
-  GCCL_Transfer transfer{};   // point to point
-  bool transferring = false;  // it is with a port
-  std::uint32_t message = 0;  // of those to or from that rank the how manyth
-  std::int64_t started_ns = 0;
+  GCCL_Transfer transfer{};        // point to point
+  bool transferring = false;       // it is with a port
+  std::uint32_t message = 0;       // of those to or from that rank the how manyth
+  std::int64_t started_ns = 0;     // in flight since then
+  std::int64_t begun_ns = 0;       // a collective: carried out since then; 0: it waits for those before it
   std::int64_t timed_from_ns = 0;  // 0: not timed
   Stall stall;                     // looked at while it is the first in flight
 

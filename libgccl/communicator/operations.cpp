@@ -49,7 +49,7 @@ Operation* Operations::resume(std::unique_ptr<Operation> op) {
   assert(locked());
   assert(op->plan && op->plan->program && op->replay.program == op->plan->program.get() && failure_.none());
   op->started = op->replaying = true;
-  op->started_ns = now_ns();
+  op->started_ns = op->begun_ns = now_ns();
   team_.flight.goes_on(op->work.what.sequence);
   queue_.push_back(op.get());
   active_.fetch_add(1, std::memory_order_relaxed);
@@ -110,6 +110,7 @@ void Operations::report_first(Operation* op) {
 
 void Operations::begin(Operation* op) {
   op->started = true;
+  if (op->begun_ns == 0) op->begun_ns = now_ns();
   Work& w = op->work;
   if (op->exchange) {
     bool made = false;
@@ -285,6 +286,7 @@ void Operations::end_transfer(Operation* op) {
     return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
   std::erase(transfers_, op);
+  if (!transfers_.empty()) team_.record->messages.ended(op->work.what.kind == kSendKind, t.peer, now_ns());
   finish(op, {});
 }
 

@@ -51,11 +51,18 @@ void Supervisor::check_peers_and_time() {
       return operations_.break_down(operations_.blamed(std::move(s)), who, true);
   }
   const std::int64_t now = now_ns();
-  if (!collectives.empty() && timed_out(*collectives.front(), now)) return;
-  for (const Operation* op : operations_.transfers())
-    if (timed_out(*op, now)) return;
+  if (!collectives.empty()) {
+    const Operation& op = *collectives.front();
+    if (timed_out(op, op.begun_ns ? op.begun_ns : op.started_ns, now)) return;
+  }
+  // Messages from one rank, or to one, move one after the other.
+  for (const Operation* op : operations_.transfers()) {
+    const Descriptor& what = op->work.what;
+    const std::int64_t ended_ns = team_.record->messages.ended_ns(what.kind == kSendKind, what.root);
+    if (timed_out(*op, std::max(op->started_ns, ended_ns), now)) return;
+  }
   for (const Operation* op : operations_.to_myself())
-    if (timed_out(*op, now)) return;
+    if (timed_out(*op, op->started_ns, now)) return;
 }
 
 // In memory a fault is looked for once in thousands of polls, which take seconds where other processes need the
@@ -68,15 +75,17 @@ void Supervisor::ask_after_peers() {
     if (port.in_memory && port.in_flight > 0) port.backend->poll(port.state, nullptr, 0);
 }
 
-bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
+bool Supervisor::timed_out(const Operation& op, std::int64_t since_ns, std::int64_t now) {
   const std::int64_t limit = timeout_ms();
-  if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
+  if (limit < 0 || now - since_ns < limit * kNsPerMs) return false;
+  const std::int64_t behind_ms = (since_ns - op.started_ns) / kNsPerMs;
   Rank peer = team_.rank();
   const std::string what = op.awaited(&peer), slow = team_.links ? team_.links->text() : "";
   operations_.break_down(
       op,
-      Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}{}", limit, team_.members.name(peer),
-                                what, team_.world->watch->report(*team_.record, now),
+      Status::error(fmt::format("not complete after {} ms{}; waiting for {}, {}{}{}", limit,
+                                behind_ms ? fmt::format(" (and {} ms behind earlier calls)", behind_ms) : "",
+                                team_.members.name(peer), what, team_.world->watch->report(*team_.record, now),
                                 slow.empty() ? "" : fmt::format("; a slow link {}", slow)),
                     GCCL_ERR_TIMEOUT),
       peer);

@@ -42,14 +42,14 @@ class Supervisor {
   // The communicator has other ranks, and perhaps another detector.
   void look_again() { news_ = 0; }
 
-  // In milliseconds, from the start of each operation; negative: none.
+  // In milliseconds, of each operation, from when those before it are over; negative: none.
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
   std::int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
 
  private:
   void check_peers_and_time();
   void ask_after_peers();
-  bool timed_out(const Operation& op, std::int64_t now);
+  bool timed_out(const Operation& op, std::int64_t since_ns, std::int64_t now);
   void watch_stall();
 
   Team& team_;

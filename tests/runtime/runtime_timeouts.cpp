@@ -1,4 +1,5 @@
-// Limits of time: the longest, the one of GCCL_Finalize, and what is said when one is reached.
+// Limits of time: the longest, the one of GCCL_Finalize, of calls that wait for others, and what is said when one is
+// reached.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -83,6 +84,48 @@ TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
     if (rank == 1) usleep(2500000);
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE("the time that I-calls wait for those before them counts against no limit") {
+  for (const Job& job : transports(2))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin(), c = copy_of(world);
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 3000));
+      constexpr int kCalls = 4;  // each takes a second
+      int got[kCalls] = {};
+      GCCL_Request received[kCalls], passed[kCalls];
+      for (int i = 0; i < kCalls && rank == 0; ++i) {
+        RANK_SUCCESS(GCCL_Irecv(&got[i], 1, GCCL_INT32, 1, world, &received[i]));
+        RANK_SUCCESS(GCCL_Ibarrier(world, &passed[i]));
+      }
+      for (int i = 0; i < kCalls; ++i)
+        if (rank == 0) {
+          RANK_SUCCESS(GCCL_Wait(&passed[i]));
+          RANK_SUCCESS(GCCL_Wait(&received[i]));
+          RANK_CHECK(got[i] == i);
+        } else {
+          usleep(1000000);
+          RANK_SUCCESS(GCCL_Send(&i, 1, GCCL_INT32, 0, world));
+          RANK_SUCCESS(GCCL_Barrier(world));
+        }
+      // One that does not come is missed, and the report counts both times.
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, GCCL_TIMEOUT_NONE));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(c, 1000));
+      if (rank == 0) {
+        RANK_SUCCESS(GCCL_Ibarrier(c, &passed[0]));
+        RANK_SUCCESS(GCCL_Ibarrier(c, &passed[1]));
+        RANK_SUCCESS(GCCL_Wait(&passed[0]));
+        expect(GCCL_Wait(&passed[1]), GCCL_ERR_TIMEOUT, "the second barrier");
+        expect_text("barrier #2: not complete after 1000 ms (and ", "the second barrier");
+        expect_text(" ms behind earlier calls); waiting for rank 1", "the second barrier");
+      } else {
+        usleep(300000);
+        RANK_SUCCESS(GCCL_Barrier(c));
+        sleep(4);
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
+      GCCL_Finalize();
+    });
 }
 
 TEST_CASE("a timeout says what each rank waits for") {

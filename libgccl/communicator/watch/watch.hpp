@@ -87,12 +87,21 @@ class Watch {
     std::uint32_t count(bool sends, Rank peer) { return add(sends ? of_[peer].sent : of_[peer].received); }
     std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
     std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
+    // One of them has ended at that time, and others are in flight. For the thread that adds.
+    void ended(bool sends, Rank peer, std::int64_t at_ns) {
+      (sends ? of_[peer].sent_ended_ns : of_[peer].received_ended_ns) = at_ns;
+    }
+    // 0: none has.
+    std::int64_t ended_ns(bool sends, Rank peer) const {
+      return sends ? of_[peer].sent_ended_ns : of_[peer].received_ended_ns;
+    }
     // Over all ranks 0 where each has received what was sent to it.
     std::uint64_t sum(Rank rank) const;
 
    private:
     struct Counts {
       std::atomic<std::uint32_t> sent{0}, received{0};
+      std::int64_t sent_ended_ns = 0, received_ended_ns = 0;
     };
     static std::uint32_t add(std::atomic<std::uint32_t>& n) {
       const std::uint32_t now = n.load(std::memory_order_relaxed) + 1;

@@ -147,7 +147,9 @@ GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
  * after a GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its
  * result; comm is released all the same. */
 GCCL_API GCCL_Result GCCL_Comm_release(GCCL_Comm* comm);
-/* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. */
+/* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. It
+ * begins when the calls before it are complete: collectives before a collective, messages from, or to, a rank before
+ * another one. */
 GCCL_API GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms);
 /* Which rank of comm is on which node: nodes[r] for each rank r, numbered from 0 in the order of their lowest ranks. */
 GCCL_API GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes);
