@@ -138,7 +138,7 @@ void Operations::begin(Operation* op) {
                               .memory = w.memory,
                               .scratch = std::move(scratch),
                               .elements = &w.elements,
-                              .hints = team_.size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
+                              .hints = team_.size() == 2 && has_root(w.call.kind) ? hint_of_one_way(*op) : 0});
   for (Count lane = 0; lane < op->plan->slicing.lanes; ++lane)
     op->flow->add(sliced(op->plan->algorithm, w.call, team_.plans->view(), op->plan->slicing.shares, lane,
                          op->plan->slicing.lanes),
@@ -245,6 +245,11 @@ void Operations::finish(Operation* op, Status status) noexcept {
   }
 }
 
+// An I-form's sender computes, perhaps, and other operations in flight are a use for its time.
+std::uint32_t Operations::hint_of_one_way(const Operation& op) const {
+  return op.work.blocking && active_.load(std::memory_order_relaxed) == 1 ? GCCL_HINT_ONE_WAY : 0;
+}
+
 void Operations::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
@@ -260,7 +265,7 @@ void Operations::begin_transfer(Operation* op) {
   t.bytes = w.what.bytes;
   t.signature = w.what.signature();
   t.grain = w.elements.bytes;
-  t.hints = GCCL_HINT_ONE_WAY | GCCL_HINT_FRESH;
+  t.hints = hint_of_one_way(*op) | GCCL_HINT_FRESH;
   t.owner = op;
   t.cookie = kPointToPointCookie;
   Ports::Port& port = team_.ports->to(t.peer);

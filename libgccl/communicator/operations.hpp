@@ -60,6 +60,7 @@ class Operations {
   void begin_transfer(Operation* op);
   void begin_to_myself(Operation* op);
   void end_transfer(Operation* op);
+  std::uint32_t hint_of_one_way(const Operation& op) const;
   Progress advance();
   bool poll(Ports::Port& port);
   bool flows();

@@ -140,6 +140,7 @@ Status CommunicatorCore::run(Work&& work, const Key* key) {
   }
   lock.unlock();
   if (!plan || !plan->program) {
+    work.blocking = true;
     status = start(std::move(work), &op, std::move(plan));
   } else if (!op) {
     completions::run();

@@ -27,6 +27,7 @@ struct Work {
   std::unique_ptr<Lengths> lengths;      // of v-collectives; call.table points to it
   const Algorithm* algorithm = nullptr;  // asked for, with its slicing; null: the communicator chooses
   Slicing slicing{};
+  bool blocking = false;        // its caller waits for it from its start on, and for nothing else
   bool to_first_block = false;  // reduce_scatter in place: the result moves to the front at the end
 
   // For another run of the call. Requires that it has no lengths.

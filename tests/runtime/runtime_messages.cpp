@@ -1,6 +1,7 @@
 // Messages that never come: where the other rank has left the communicator, nobody sends or receives them any more, and
 // every rank must be notified without a timeout. Messages that are only late must not be taken for missing.
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -168,6 +169,37 @@ TEST_CASE("a short message is sent before the other rank comes to receive it, up
         RANK_SUCCESS(GCCL_Finalize());
       });
   });
+}
+
+TEST_CASE("a message of 33 MiB that an I-form sends is read while its sender computes") {
+  int over[2];
+  REQUIRE(pipe(over) == 0);
+  for (const char* how : {"send", "broadcast"})
+    check({.size = 2, .backends = "shm"}, [&](int rank) {
+      GCCL_Comm world = begin();
+      std::vector<char> data(std::size_t(33) << 20, char(rank));
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      const bool sends = std::string(how) == "send";
+      char byte = 0;
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) {
+        RANK_SUCCESS(sends ? GCCL_Recv(data.data(), data.size(), GCCL_INT8, 0, world)
+                           : GCCL_Broadcast(data.data(), data.size(), GCCL_INT8, 0, world));
+        RANK_CHECK(std::count(data.begin(), data.end(), 0) == std::ptrdiff_t(data.size()));
+        RANK_CHECK(write(over[1], &byte, 1) == 1);
+      } else {
+        RANK_SUCCESS(sends ? GCCL_Isend(data.data(), data.size(), GCCL_INT8, 1, world, &request)
+                           : GCCL_Ibroadcast(data.data(), data.size(), GCCL_INT8, 0, world, &request));
+        // In no call of GCCL's until the other rank has it.
+        pollfd readable{.fd = over[0], .events = POLLIN, .revents = 0};
+        RANK_CHECK(poll(&readable, 1, int(kSoon) * 1000) == 1);
+        RANK_SUCCESS(GCCL_Wait(&request));
+        RANK_CHECK(read(over[0], &byte, 1) == 1);
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  close(over[0]);
+  close(over[1]);
 }
 
 TEST_CASE("short messages to oneself are sent before they are received, and come in order") {
