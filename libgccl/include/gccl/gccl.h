@@ -16,10 +16,12 @@
  *   the order in which they were started. Different communicators do not wait for each other. Cancelling a thread
  *   (pthread_cancel) that is inside a call ends the process: GCCL_Abort, from any thread, ends what it waits for; a
  *   thread that others may cancel at any time disables that around its calls (pthread_setcancelstate).
- * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator
- *   is broken: every later call on it returns the same error until it is freed (with GCCL_SHRINK lost peers apart). A
- *   wait for a message that a rank has not sent, and still could, ends by the timeout alone; GCCL_Last_error() then
- *   says what every rank waits for.
+ * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST, GCCL_ERR_ABORTED or
+ *   GCCL_ERR_REVOKED a communicator is broken: every later call on it returns the same error until it is freed (with
+ *   GCCL_SHRINK lost peers apart). So it is after any error of a rank that carries a call out; the other ranks get the
+ *   same code: GCCL_ERR_SYSTEM where memory runs short, GCCL_ERR_INVALID_USAGE where a function of GCCL_Op_create
+ *   throws. A wait for a message that a rank has not sent, and still could, ends by the timeout alone;
+ *   GCCL_Last_error() then says what every rank waits for.
  */
 /* clang-format off */
 #ifndef GCCL_H
