@@ -305,6 +305,7 @@ GCCL_Result GCCL_Finalize(void) {
     // The worlds' ranks wait for each other, so that no rank's last messages are lost. Ranks that have failed are not
     // waited for.
     std::vector<Operation*> leaving;
+    std::vector<const World*> compared;
     leaving.reserve(all.size());
     for (auto& c : all) {
       if (!c->members().world) continue;
@@ -314,10 +315,13 @@ GCCL_Result GCCL_Finalize(void) {
       Operation* op = nullptr;
       const Status s = c->leaving().begin(&op, &others);
       if (op) leaving.push_back(op);
+      if (op) compared.push_back(&c->world());
       ended(*c, s);
     }
     thrown.by([&] {
       const Status left = wait_in_turns(std::move(leaving));
+      if (left.ok())
+        for (const World* w : compared) w->recovery->all_have_left();
       if (first.ok()) first = left;
     });
     for (auto& c : all)

@@ -45,7 +45,10 @@ Status Leaving::leave() {
   Operation* op = nullptr;
   Status s = begin(&op);
   if (op) CommunicatorCore::wait(op, -1, &s);
-  done_ = s.ok();
+  {
+    std::lock_guard lock(lock_);
+    done_ = s.ok() && operations_.failure().none();  // what a call has said is no success
+  }
   if (done_) team_.world->recovery->forget(team_.members);
   return s;
 }

@@ -1,7 +1,9 @@
 // Ranks on networks of their own, each behind a cable: one is cut off, and nobody is notified.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,9 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/communicator/recovery/datagram.hpp"
+#include "libgccl/fault/membership.hpp"
+#include "libgccl/net/digest.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/own_namespace.hpp"
 #include "tests/support/own_network.hpp"
@@ -18,6 +23,7 @@
 #include "tests/support/shell.hpp"
 
 using namespace ranks;
+namespace fault = gccl::fault;
 
 namespace {
 
@@ -208,6 +214,40 @@ std::string without_datagrams() {
   return {text.begin(), text.end()};
 }
 
+// Of this process: the first datagram with a decision of that epoch is lost on its way. 0: none is.
+fault::Epoch decision_lost_in = 0;
+
+// Ranks 0 and 1, and processes that join, on machines of their own: the decision of what they do together is lost on
+// its way to rank 1, and rank 0 leaves at once. What went wrong, or "good", or "no network".
+std::string with_lost_decision(fault::Epoch epoch, int processes, const std::function<void(int process)>& body) {
+  const auto piece = [&]() -> std::string {
+    if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
+    Job job = {.size = processes, .backends = "tcp", .limit_s = 30};
+    for (int r = 0; r < processes; ++r) job.nodes.push_back(r);
+    job.environment["GCCL_DETECTION_MS"] = "0";  // nobody is called silent: a rank that is not answered hangs
+    const std::vector<End> ends = run(job, [&](int process) {
+      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
+      // Nor does any see the other's process.
+      if (!plug_in(process) || !own_namespace(CLONE_NEWPID)) return report("no network");
+      const int status = gccl::test::Child([&] {
+                           if (process == 0) decision_lost_in = epoch;
+                           body(process);
+                           RANK_CHECK(decision_lost_in == 0);
+                           return any_reported() ? 1 : 0;
+                         }).wait();
+      RANK_CHECK(status == 0);
+    });
+    const std::string all = texts(ends);
+    if (all.find("no network") != std::string::npos) return "no network";
+    return std::ranges::all_of(ends, &End::good) ? "good" : all;
+  };
+  const auto text = gccl::test::in_child([&] {
+    const std::string s = piece();
+    return std::vector<char>(s.begin(), s.end());
+  });
+  return {text.begin(), text.end()};
+}
+
 bool skipped_without_cables(const std::string& text) {
   if (text != "no network") return false;
   MESSAGE("skipped: this system lets this user make no networks and cables");
@@ -215,6 +255,60 @@ bool skipped_without_cables(const std::string& text) {
 }
 
 }  // namespace
+
+// What the library sends comes by here.
+extern "C" ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t to_bytes) {
+  using Function = ssize_t (*)(int, const void*, size_t, int, const sockaddr*, socklen_t);
+  static const auto next = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "sendto"));
+  if (decision_lost_in != 0 && size > gccl::DatagramHeader::kBytes + sizeof(gccl::Digest)) {
+    gccl::BytesIn in({static_cast<const std::byte*>(data), size - sizeof(gccl::Digest)});
+    const bool membership = gccl::DatagramHeader::read(in).kind == gccl::DatagramHeader::Kind::membership;
+    const auto m = membership ? fault::MembershipMessage::decoded(in.rest()) : std::nullopt;
+    if (m && m->kind == fault::MembershipMessage::Kind::agreement && m->epoch == decision_lost_in &&
+        m->agreement.kind == fault::AgreementMessage::Kind::decide) {
+      decision_lost_in = 0;
+      return ssize_t(size);
+    }
+  }
+  return next(fd, data, size, flags, to, to_bytes);
+}
+
+TEST_CASE("a rank that missed a decision still gets it from one that leaves at once") {
+  const std::string agreed = with_lost_decision(1, 2, [](int rank) {
+    GCCL_Comm world = begin();
+    double x = 1, sum = 0;
+    std::uint64_t flags = 6;
+    RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+    if (rank == 0) RANK_SUCCESS(GCCL_Comm_revoke(world));
+    expect(GCCL_Barrier(world), GCCL_ERR_REVOKED, "barrier");
+    RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+    RANK_CHECK(flags == 6);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  if (skipped_without_cables(agreed)) return;
+  CHECK(agreed == "good");
+  // The second of two decisions: that all have the larger communicator.
+  const std::string grown = with_lost_decision(2, 3, [](int process) {
+    GCCL_Comm world = GCCL_COMM_NULL, whole = GCCL_COMM_NULL;
+    if (process < 2) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.rank = process;
+      config.size = 2;
+      RANK_SUCCESS(GCCL_Init(&world, &config));
+      if (process == 0) RANK_SUCCESS(GCCL_Comm_revoke(world));
+      expect(GCCL_Barrier(world), GCCL_ERR_REVOKED, "barrier");
+      RANK_SUCCESS(GCCL_Comm_grow(world, 1, 20000, &whole));
+      RANK_SUCCESS(GCCL_Comm_free(&world));
+    } else {
+      RANK_SUCCESS(GCCL_Join(&whole, nullptr));
+    }
+    double x = process + 1, sum = 0;
+    RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, whole));
+    RANK_CHECK(sum == 6);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  CHECK(grown == "good");
+}
 
 TEST_CASE("a rank whose cable is cut is missed after the time that was set, and knows that it is cut off") {
   const std::string text = without_the_last(

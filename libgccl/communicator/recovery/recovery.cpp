@@ -40,6 +40,10 @@ std::unique_ptr<Recovery> Recovery::open(const Bootstrap& bootstrap) {
 }
 
 Recovery::~Recovery() {
+  try {
+    await_decided();
+  } catch (...) {  // out of memory: the others are on their own
+  }
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -223,15 +227,18 @@ void Recovery::read_some() {
 
 void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) {
   BytesOut out;
-  out.u64(id).u32(from).u32(to_world).u8(std::uint8_t(kind)).raw(bytes);
+  DatagramHeader{id, from, to_world, kind}.write(out);
+  out.raw(bytes);
   if (out.bytes().size() <= Datagrams::kBytesMax) paths_.send(*datagrams_, to_world, out.bytes());
 }
 
 void Recovery::flush(Group& g) {
   for (const fault::Packet& p : g.membership->take_packets())
     if (!reports(g)) send(g, p.to, Kind::membership, p.bytes);
-  for (fault::Decision& d : g.membership->take_decisions())
+  for (fault::Decision& d : g.membership->take_decisions()) {
+    ++g.decided;
     if (g.broken.ok()) g.decisions.push_back(std::move(d));
+  }
 }
 
 void Recovery::want_from(Group& g, std::uint64_t number, std::int64_t pause_ns) {
@@ -253,9 +260,7 @@ void Recovery::ask_again(Group& g) {
 // is sent to may be this rank's.
 void Recovery::dispatch(std::span<const std::byte> bytes, const SocketAddress& at) {
   BytesIn in(bytes);
-  const std::uint64_t id = in.u64();
-  const Rank from = in.u32(), to_world = in.u32();
-  const Kind kind = Kind(in.u8());
+  const auto [id, from, to_world, kind] = DatagramHeader::read(in);
   if (!in.ok() || to_world != rank_) return;
   if (kind == Kind::detector && detector_ && id == job_ && from < contacts_.size()) {
     paths_.heard(from, at);
@@ -272,6 +277,7 @@ void Recovery::dispatch(std::span<const std::byte> bytes, const SocketAddress& a
     return;
   }
   if (reports(g)) return say_broken(g, from);
+  if (kind == Kind::decided) return hear_decided(g, from, in);
   if (kind == Kind::membership) {
     if (const auto m = fault::MembershipMessage::decoded(in.rest())) g.membership->received(now_ns(), from, *m);
     return flush(g);

@@ -8,8 +8,8 @@
 // (fault/detector.hpp): a rank that is silent for GCCL_DETECTION_MS has failed.
 //
 // A thread answers the others, whatever this rank computes. It begins with the job where there is a detector, else with
-// the first of these calls, and lives until the job ends: a rank that has returned from a call answers those that have
-// not.
+// the first of these calls, and lives as long as this: a rank that has returned from a call answers those that have
+// not. It ends when these have what they need, or have failed, or after a second at most (last_decision.cpp).
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,7 @@
 
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/communicator/recovery/contact.hpp"
+#include "libgccl/communicator/recovery/datagram.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
 #include "libgccl/communicator/recovery/paths.hpp"
 #include "libgccl/communicator/watch/watch.hpp"
@@ -92,6 +93,8 @@ class Recovery {
   bool ended(const Members& members);
   // All members have freed the communicator: none of them makes or answers such calls on it any more.
   void forget(const Members& members);
+  // The same of all communicators.
+  void all_have_left();
   // How often the detector suspected a rank, and heard it again.
   void suspicions(Metrics* out);
 
@@ -130,6 +133,8 @@ class Recovery {
     std::uint64_t wanted = 0;  // 0: none
     std::int64_t want_at_ns = 0, want_pause_ns = 0;
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
+    std::uint64_t decided = 0;    // how many decisions this rank has; and others, as far as they have said
+    std::map<Rank, std::uint64_t> decided_there;
   };
   // One of them, while it lasts; ends with the lock held.
   class CallScope {
@@ -146,7 +151,7 @@ class Recovery {
     std::unique_lock<std::mutex>& lock_;
   };
   static constexpr std::int64_t kRetryNs = 20'000'000;
-  enum class Kind : std::uint8_t { membership = 1, said, want, detector, broken, broken_known };
+  using Kind = DatagramHeader::Kind;
   struct Rules : fault::DetectorRules {
     const Recovery* recovery = nullptr;
     bool lives(Rank r) const override;
@@ -192,6 +197,12 @@ class Recovery {
   void report(Group& g);
   void say_broken(const Group& g, Rank to);
   void hear_broken(Group& g, Rank from, BytesIn& in);
+  // In last_decision.cpp.
+  static fault::RankSet may_ask(const Group& g);
+  static fault::RankSet undecided(const Group& g);
+  void say_decided(const Group& g, Rank to, bool answer);
+  void hear_decided(Group& g, Rank from, BytesIn& in);
+  void await_decided();
   // What waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
   struct Waiter {
     CommunicatorCore& c;
@@ -227,7 +238,7 @@ class Recovery {
   std::vector<std::pair<Rank, Fd>> watches_;
   bool all_watched_ = true;  // those that are seen, by descriptors
   std::int64_t looked_ns_ = 0;
-  bool stop_ = false;
+  bool stop_ = false, all_have_left_ = false;
   Status ended_;  // no call goes on, for this reason
   std::thread thread_;
 };
