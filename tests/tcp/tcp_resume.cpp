@@ -24,6 +24,13 @@ void meet(World* w) {
   REQUIRE(w->until_done({s0, s1, r0, r1}));
 }
 
+// Until it is: a signal takes its time.
+void stop(const test::Child& child) {
+  child.kill(SIGSTOP);
+  int status = 0;
+  REQUIRE(waitpid(child.pid(), &status, WUNTRACED) == child.pid());
+}
+
 // Two ranks; 1 is a process of its own. Once they are connected it says so, and then does what `then` says.
 struct Pair {
   struct Shared {
@@ -137,7 +144,7 @@ TEST_CASE("a peer that is killed is missed long before the limit, also while its
     char x = 0;
     pair.here.receive(1, &x, 1);
     if (broken) {
-      pair.child.kill(SIGSTOP);  // it does not answer any more
+      stop(pair.child);  // it does not answer any more
       for (const int fd : test::tcp_connections()) test::reset_connection(fd);
       for (const auto end = Clock::now() + 300ms; Clock::now() < end; usleep(200)) REQUIRE(pair.here.poll());
     }
@@ -154,7 +161,7 @@ TEST_CASE("a peer that cannot be dialled again is lost after the limit, and not 
   Pair pair([](tcp_test::Rank&) { pause(); });
   char x = 0;
   pair.here.receive(1, &x, 1);
-  pair.child.kill(SIGSTOP);
+  stop(pair.child);
   for (const int fd : test::tcp_connections()) test::reset_connection(fd);
   const double took = pair.lost_after_ms();
   CHECK(took >= 690);
@@ -162,6 +169,40 @@ TEST_CASE("a peer that cannot be dialled again is lost after the limit, and not 
   CHECK(pair.here.fault.result == GCCL_ERR_PEER_LOST);
   CHECK(pair.here.fault.peer == 1);
   pair.child.kill(SIGKILL);
+}
+
+TEST_CASE("a peer that computes for longer than the limit while its link breaks is waited for, whichever side dials") {
+  const Variable mends("GCCL_LINK_LOST_MS", "500");
+  const auto computes = [] { std::this_thread::sleep_for(1500ms); };
+  const auto waits = [](tcp_test::Rank& rank, const GCCL_Transfer* t) {
+    while (t->result == GCCL_IN_PROGRESS && rank.poll()) usleep(200);
+    return t->result == GCCL_SUCCESS;
+  };
+  for (const bool here_computes : {false, true}) {
+    CAPTURE(here_computes);
+    std::atomic<int>* const broken =
+        new (mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+            std::atomic<int>(0);
+    Pair pair([&](tcp_test::Rank& self) {
+      char x = 7;
+      const GCCL_Transfer* t = here_computes ? self.receive(0, &x, 1) : nullptr;
+      while (*broken == 0) here_computes ? void(self.poll()) : void(usleep(100));
+      if (!here_computes) computes(), t = self.send(0, &x, 1);
+      const bool good = waits(self, t);
+      self.close();
+      _exit(good && x == 7 ? 0 : 1);
+    });
+    char x = here_computes ? 7 : 0;
+    const GCCL_Transfer* t = here_computes ? nullptr : pair.here.receive(1, &x, 1);
+    for (const int fd : test::tcp_connections()) test::reset_connection(fd);
+    *broken = 1;
+    if (here_computes) computes(), t = pair.here.send(1, &x, 1);
+    CHECK_MESSAGE(waits(pair.here, t), pair.here.fault.text);
+    CHECK(x == 7);
+    pair.here.close();
+    CHECK(pair.child.wait() == 0);
+    munmap(broken, sizeof *broken);
+  }
 }
 
 TEST_CASE("a peer that has left the communicator is missed at once, although its process lives") {

@@ -248,12 +248,13 @@ void Port::mend(Link* link) {
   if (!targets.empty()) connector_->dial(std::move(targets));
 }
 
-// A new connection on which the peer does not say where it goes on is none: it may have stopped meanwhile.
+// A new connection on which the peer does not say yet where it goes on is one: it computes, or is stopped, and its
+// machine answers.
 void Port::check_broken() {
   const std::int64_t now = now_ns(), limit = connector_->settings().link_lost / std::chrono::nanoseconds(1);
   for (const Link* link : active_)
     for (const auto& s : link->streams())
-      if (s && s->state != Stream::State::open && now - s->broken_since_ns > limit)
+      if (s && s->state == Stream::State::broken && now - s->broken_since_ns > limit)
         return fail(*link, s->stuck ? fmt::format("{} for {} ms", s->problem, limit / kNsPerMs)
                                     : fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
 }

@@ -136,6 +136,7 @@ bool Stream::connect(Fd socket, std::uint64_t number, bool fresh) {
     return true;
   }
   state = State::resuming;
+  resuming_since_ns_ = now_ns();
   fault::LinkFrame f;
   f.kind = fault::LinkFrame::Kind::resume;
   f.epoch = std::uint32_t(number);
@@ -160,6 +161,7 @@ void Stream::close_broken(const std::string& why) {
   stuck = damaged && damaged_at_ == vouched() && at_ns - broken_ns_ < kAgainNs;
   // One that did not go on does not begin the time anew, nor one that came to the same damage.
   if (state == State::open && !stuck) broken_since_ns = at_ns;
+  if (state == State::resuming) broken_since_ns += at_ns - resuming_since_ns_;
   broken_ns_ = at_ns;
   if (damaged) damaged_at_ = vouched();
   state = State::broken;

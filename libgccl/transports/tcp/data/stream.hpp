@@ -179,13 +179,13 @@ struct Stream {
   std::uint32_t crc = 0;         // of the payload of `incoming` that has been taken
 
   State state = State::open;
-  bool asked = false;            // for the next connection
-  bool ended = false;            // the system said so, in a read or write that failed
-  std::uint64_t connection = 0;  // its number
-  std::string problem;           // how it broke
-  std::int64_t broken_since_ns = 0;
-  bool stuck = false;    // each connection came to damage in the same place
-  SocketAddress remote;  // its other end
+  bool asked = false;                // for the next connection
+  bool ended = false;                // the system said so, in a read or write that failed
+  std::uint64_t connection = 0;      // its number
+  std::string problem;               // how it broke
+  std::int64_t broken_since_ns = 0;  // and later by the time for which it was resuming
+  bool stuck = false;                // each connection came to damage in the same place
+  SocketAddress remote;              // its other end
   Unacknowledged sent;
   std::uint64_t taken_in = 0;      // bytes taken from the peer so far
   std::uint64_t said = 0;          // of these, what it has heard of
@@ -205,6 +205,7 @@ struct Stream {
 
   std::byte resume_out_[fault::kLinkHeaderBytes], resume_in_[fault::kLinkHeaderBytes];
   std::size_t resume_written_ = 0, resume_read_ = 0;
+  std::int64_t resuming_since_ns_ = 0;
   std::int64_t broken_ns_ = 0;                    // when it broke last
   std::uint64_t damaged_at_ = ~std::uint64_t(0);  // behind which byte, when that was for damage
 };
