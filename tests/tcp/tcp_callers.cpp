@@ -254,3 +254,30 @@ TEST_CASE("an abort does not keep a rank that leaves when the others have left a
   }
   CHECK(Clock::now() - begin < 3s);  // before: 0.4 s each
 }
+
+// Where each try at that address took seconds this would take minutes.
+TEST_CASE("a peer whose first address leads nowhere is reached by the next one soon, and then at once") {
+  const Deaf deaf;
+  std::deque<tcp_test::Rank> first(2);
+  Addresses addresses = open_ports(&first);
+  const auto begun = Clock::now();
+  for (std::uint64_t communicator = 1; communicator <= 21; ++communicator) {
+    std::deque<tcp_test::Rank> further(2);
+    std::deque<tcp_test::Rank>& ranks = communicator == 1 ? first : further;
+    for (std::uint32_t r = 0; communicator > 1 && r < 2; ++r) {
+      ranks[r].borrow(first[r]);
+      ranks[r].open_port(2, 1, address(&addresses, r), communicator);
+    }
+    lead(&addresses, 1, deaf.at, Detour::before);
+    for (auto& r : ranks) r.connect(2, 1, addresses.data(), communicator);
+    char x = 0;
+    const auto *s = ranks[0].send(1, "a", 1), *r = ranks[1].receive(0, &x, 1);
+    Pauses pauses;
+    while ((s->result == GCCL_IN_PROGRESS || r->result == GCCL_IN_PROGRESS) && Clock::now() < begun + 20s) {
+      for (auto& rank : ranks) REQUIRE(rank.poll());
+      pauses.between();
+    }
+    REQUIRE(x == 'a');
+  }
+  CHECK(Clock::now() - begun < 4s * GCCL_TEST_SLOWDOWN);
+}

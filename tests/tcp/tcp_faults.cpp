@@ -123,7 +123,7 @@ TEST_CASE("a peer that aborts and leaves is lost to nobody, however long its abo
     const std::uint32_t stayer = 1 - leaver;
     std::deque<tcp_test::Rank> ranks(2);
     const Addresses addresses = open_ports(&ranks);
-    // The leaver tries for a second where nobody answers before it comes to the stayer.
+    // The leaver tries for a quarter of a second where nobody answers before it comes to the stayer.
     Addresses detour = addresses;
     lead(&detour, stayer, deaf.at, Detour::before);
     ranks[stayer].connect(2, 1, addresses.data());

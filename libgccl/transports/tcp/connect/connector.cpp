@@ -345,7 +345,7 @@ void Connector::take_commands() {
     }
   }
   for (auto& t : dials)
-    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
+    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_, &answers_));
   commands_left_ = false;
   while (const auto inbox = next_with_commands()) {
     if (!begin_aborts(inbox)) {
@@ -379,7 +379,7 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
     if (commands.passes_on && (to == commands.fault.peer || !binomial_neighbours(inbox->identity(), to))) continue;
     Dial::Target t(ConnectionRequest::Kind::abort, inbox, to, settings().peer_timeout);
     t.request.fault = inbox->commands.fault;
-    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
+    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_, &answers_));
   }
   return true;
 } catch (const std::bad_alloc&) {

@@ -95,7 +95,8 @@ class Connector {
   Accept::Context accept_context_;
   RefusalLog refusals_, farewells_;
   Fd listener_, epoll_, wakeup_;
-  Reserve reserve_;  // the thread's
+  Reserve reserve_;        // the thread's
+  Dial::Answers answers_;  // likewise
   std::mutex join_mutex_;
   std::thread thread_;
   const InUse in_use_;

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
+#include <new>
 #include <system_error>
 
 #include "libgccl/base/shortened.hpp"
@@ -22,8 +23,10 @@ constexpr std::chrono::milliseconds kShortPause{20};
 constexpr std::chrono::seconds kSilenceMax{60};
 // Where a connection broke the next one is dialled at once, and then after pauses that double.
 constexpr std::chrono::milliseconds kAgainPause{1}, kAgainPauseMax{100};
-// And a connection to come about has less time than the kernel takes to repeat its first packet, 1 s.
-constexpr std::chrono::milliseconds kAgainAttempt{250};
+// Where the peer may have other addresses that lead to it, or the way there may have been mended since, a connection to
+// come about has this long at first, as in RFC 8305, and twice as long in each further round, as a way may be long.
+// Dialled again, never longer than the kernel takes to repeat its first packet.
+constexpr std::chrono::milliseconds kFirstAttempt{250}, kAgainAttemptMax{1000};
 // Where the time limit has passed, other addresses still have this long.
 constexpr std::chrono::milliseconds kAttemptMin{200};
 
@@ -94,15 +97,19 @@ StreamPlace Dial::place() const {
   return {{r.to, r.channel}, r.stream};
 }
 
-Dial::Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve)
+Dial::Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve, Answers* answers)
     : secret_(secret),
       settings_(settings),
       reserve_(reserve),
+      answers_(answers),
       limit_(std::min<Clock::duration>(kPendingLimit, settings->peer_timeout / 2)),
+      attempt_(std::min<Clock::duration>(kFirstAttempt, limit_)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.request))) {
   assert(target_.inbox && !target_.addresses.empty());
   assert(target_.request.to < target_.inbox->identity().size);
+  if (const auto known = answers_->find(target_.request.nonce); known != answers_->end())
+    std::ranges::stable_partition(target_.addresses, [&](const SocketAddress& a) { return a == known->second; });
   inbox_ = target_.inbox;
   outlives_port_ = target_.request.kind == ConnectionRequest::Kind::abort;
   deadline_ = begun_;
@@ -135,7 +142,7 @@ PendingConnection::Next Dial::dial_next() {
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
   const Clock::time_point now = Clock::now();
-  const Clock::duration limit = target_.again ? std::min<Clock::duration>(limit_, kAgainAttempt) : limit_;
+  const Clock::duration limit = target_.again || target_.addresses.size() > 1 ? attempt_ : limit_;
   deadline_ = std::max(std::min(now + limit, begun_ + target_.time_limit), now + kAttemptMin);
   return Next::go_on;
 }
@@ -186,6 +193,8 @@ PendingConnection::Next Dial::next_round(Clock::duration pause) {
   unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
   failures_.clear();
   address_ = 0;
+  attempt_ = std::min<Clock::duration>(std::max<Clock::duration>(2 * attempt_, kFirstAttempt),
+                                       target_.again ? std::min<Clock::duration>(limit_, kAgainAttemptMax) : limit_);
   stage_ = Stage::pausing;
   deadline_ = Clock::now() + pause;
   return Next::go_on;
@@ -285,6 +294,10 @@ PendingConnection::Next Dial::ready() {
 
 PendingConnection::Next Dial::accepted() {
   const ConnectionRequest& h = target_.request;
+  if (target_.addresses.size() > 1) try {
+      answers_->insert_or_assign(h.nonce, target_.addresses[address_]);
+    } catch (const std::bad_alloc&) {  // the next one takes longer
+    }
   switch (h.kind) {
     case ConnectionRequest::Kind::abort:
     case ConnectionRequest::Kind::ask:
@@ -309,7 +322,7 @@ PendingConnection::Next Dial::watch_again() {
   target_.again = true;
   target_.time_limit = settings_->link_lost;
   begun_ = Clock::now();
-  pause_again_ = {};
+  pause_again_ = attempt_ = {};
   return next_round({});
 }
 

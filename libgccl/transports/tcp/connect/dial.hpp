@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "libgccl/transports/tcp/connect/pending_connection.hpp"
@@ -41,8 +42,11 @@ class Dial : public PendingConnection {
   static Target leave(const std::shared_ptr<PortInbox>& from, std::uint32_t to, const SocketAddress& remote,
                       const Settings& settings);
 
+  // Where peers have answered that have several addresses, by their listeners' nonces: tried first from then on.
+  using Answers = std::unordered_map<std::uint64_t, SocketAddress>;
+
   // All outlive it.
-  Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve);
+  Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve, Answers* answers);
   Next ready() override;
   Next expired() override;
   void dropped() override;
@@ -71,7 +75,9 @@ class Dial : public PendingConnection {
   const std::string* secret_;
   const Settings* settings_;
   Reserve* reserve_;
+  Answers* answers_;
   const Clock::duration limit_;  // of one attempt
+  Clock::duration attempt_;      // of one to connect, where others may go better
   Target target_;
   Stage stage_ = Stage::pausing;
   Handshake handshake_;
