@@ -17,16 +17,17 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "libgccl/communicator/recovery/datagram.hpp"
+#include "libgccl/fault/membership.hpp"
+
 namespace gccl::real {
 namespace {
 
 constexpr int kMtu = 9000;
 constexpr std::size_t kEthernet = 14;
 constexpr Nanos kLate = 2'000'000;  // a frame that is overtaken is this late
-constexpr std::uint8_t kMembership =
-    1;  // datagrams between ranks (communicator/recovery/recovery.cpp): u64 job, u32 from, this,
-constexpr std::uint8_t kAgreement = 16;  // and the kind of fault::MembershipMessage
-constexpr std::size_t kDatagramKind = 12;
+constexpr auto kMembership = std::uint8_t(DatagramHeader::Kind::membership);
+constexpr auto kAgreement = std::uint8_t(fault::MembershipMessage::Kind::agreement);
 
 std::string system_text(const std::string& what) {
   return fmt::format("{}: {}", what, std::generic_category().message(errno));
@@ -203,9 +204,9 @@ void Network::pass(Rank from, Rank to, std::vector<std::uint8_t> frame, Nanos no
     if (!connection) return;
     if (at.end > at.payload) return reset(from, to, frame);
   }
-  const bool agreement = at.protocol == IPPROTO_UDP && at.end > at.payload + kDatagramKind + 1 &&
-                         frame[at.payload + kDatagramKind] == kMembership &&
-                         frame[at.payload + kDatagramKind + 1] == kAgreement;
+  const bool agreement = at.protocol == IPPROTO_UDP && at.end > at.payload + DatagramHeader::kBytes &&
+                         frame[at.payload + DatagramHeader::kKindAt] == kMembership &&
+                         frame[at.payload + DatagramHeader::kBytes] == kAgreement;
   if (agreement && chance(p.agreement_loss)) return;
   if (chance(p.corruption)) damage(&frame, p.past_checksums);
   Nanos due = now + p.latency;

@@ -71,6 +71,13 @@ for run in "$work/cut.json" faults/corruption-connections; do
     fail "$run: exit code $code, $(cat "$work/out")"
 done
 
+# Ranks that hear nothing of each other's agreement do not come to one.
+scenario unagreed "$(run allreduce "{\"kind\": \"agreement_loss\", \"probability\": 1}, $crash" '"completed": true' 'shrink", "limit_us": "600ms')"
+code=0; "$gccl" run "$work/unagreed.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
+{ [ $code = 1 ] && grep -q 'completed; found rank [0-3] hangs in epoch 1' "$work/out"; } ||
+  { [ $code = 2 ] && grep -q "cannot be inflicted here" "$work/out"; } ||
+  fail "an agreement of which all is lost: exit code $code, $(cat "$work/out")"
+
 # The processes of a run that is started with GCCL_REAL_RANKS_TEST=$$: itself, a child for the point, four ranks.
 ours() { { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d/ -f3; }
 await_ranks() {
