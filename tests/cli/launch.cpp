@@ -445,9 +445,9 @@ TEST_CASE("standard input is rank 0's") {
 // this, between the rank's start and that of the shell which watches it, the rank would have gone on.
 std::string stand_in_for_ssh(const Folder& folder) {
   return folder.write("ssh",
-                      "#!/bin/sh\necho \"$@\" >> " + (folder.path / "log").string() +
+                      "#!/bin/bash\necho \"$@\" >> " + (folder.path / "log").string() +
                           "\n[ \"$3\" = nowhere ] && exit 255\nexec 3<&0\n"
-                          "setsid sh -c \"$4\" <&3 3<&- &\nexec 3<&-\nwait $!\n",
+                          "{ trap - INT QUIT; exec setsid sh -c \"$4\"; } <&3 3<&- &\nexec 3<&-\nwait $!\n",
                       fs::perms(0700));
 }
 
@@ -479,7 +479,8 @@ TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") 
   CHECK(e.code == 2);
   CHECK(has(e.err, "a newline cannot travel"));
 
-  for (const int signal : {SIGTERM, SIGKILL}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
+    CAPTURE(signal);
     Folder ids_folder;
     Launch job(std::vector<std::string>{"--hosts", "a:2"} +
                    sleeper(ids_folder.path, signal == SIGKILL ? "trap '' TERM HUP INT; " : ""),
@@ -489,6 +490,14 @@ TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") 
     CHECK(job.wait().code == 128 + signal);
     CHECK(all_gone_soon(ids));
   }
+}
+
+TEST_CASE("over ssh: a signal that the launcher passes on ends a rank as it ends one of this machine") {
+  Folder folder;
+  const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)};
+  const Ended e = launch({"--hosts", "a", "--", "grep", "SigIgn", "/proc/self/status"}, environment);
+  const Ended here = launch({"-n", "1", "--", "grep", "SigIgn", "/proc/self/status"});
+  CHECK(e.out == here.out);
 }
 
 TEST_CASE("over ssh: an IPv6 address stands in brackets in the store's URL, and never for ssh") {
