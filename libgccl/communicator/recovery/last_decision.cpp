@@ -9,7 +9,7 @@
 //                     ---- decided 2, answer? ---->
 //                     <--- decided 2 --------------
 //
-// It asks all once, also those that have said what they have: where all leave at once, each is told so by the others'
+// It asks all once, also those that have said what they have: where all leave at once, each learns that from the others'
 // questions.
 #include <algorithm>
 
