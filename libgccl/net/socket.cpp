@@ -255,6 +255,14 @@ std::vector<SocketAddress> ListeningPlace::published(int fd) const {
   return list;
 }
 
+std::vector<SocketAddress> first_of(std::vector<SocketAddress> all, std::size_t most) {
+  if (all.size() <= most) return all;
+  const auto other = std::ranges::find_if(all, [&](const auto& a) { return a.family() != all[0].family(); });
+  if (other - all.begin() >= std::ptrdiff_t(most) && other != all.end()) std::iter_swap(other, all.begin() + most - 1);
+  all.resize(most);
+  return all;
+}
+
 Status listening_place(const std::string& wanted, bool have_secret, ListeningPlace* out) {
   *out = {};
   SocketAddress at = SocketAddress::numeric(wanted, 0);
@@ -288,7 +296,9 @@ Status listening_place(const std::string& wanted, bool have_secret, ListeningPla
   out->binds.push_back(SocketAddress::any(0));
   for (const SocketAddress& a : interface_addresses())
     if (!a.is_link_local() && (both || a.family() == AF_INET)) out->addresses.push_back(a);
-  out->addresses.resize(std::min(out->addresses.size(), ListeningPlace::kAddressesMax - 1));
+  const std::size_t all = out->addresses.size();
+  out->addresses = first_of(std::move(out->addresses), ListeningPlace::kAddressesMax - 1);
+  out->left_out = all - out->addresses.size();
   out->addresses.push_back(SocketAddress::loopback(0));
   return {};
 }

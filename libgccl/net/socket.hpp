@@ -120,10 +120,15 @@ struct ListeningPlace {
 
   std::vector<SocketAddress> binds;      // to be tried in this order
   std::vector<SocketAddress> addresses;  // at most kAddressesMax, loopback last; empty: what was bound
+  std::size_t left_out = 0;              // more that this machine has
 
   // For peers, of a socket that is bound there.
   std::vector<SocketAddress> published(int fd) const;
 };
+
+// Of more addresses than `most` the first ones. The last of these is the first of the other family's, where the others
+// are all of one.
+std::vector<SocketAddress> first_of(std::vector<SocketAddress> all, std::size_t most);
 
 // `wanted` is a numeric address, an interface name, or empty: then 127.0.0.1, or everywhere where there is a secret.
 // "0.0.0.0" means everywhere over IPv4, "::" over both. GCCL_ERR_INVALID_ARGUMENT: what is neither an address nor an

@@ -243,6 +243,22 @@ TEST_CASE("where to listen follows the wish, and stays on loopback without a sec
   CHECK(listening_place("no-such-interface", true, &place).text().find("expected an IP address") != std::string::npos);
 }
 
+TEST_CASE("of many addresses the first ones are published, and one of IPv6 where they are all of IPv4") {
+  std::vector<SocketAddress> all;
+  for (const char* a : {"10.0.0.1", "10.0.1.1", "10.0.2.1", "10.0.3.1", "fd00::1", "fd00::2"})
+    all.push_back(SocketAddress::numeric(a, 0));
+  const auto kept = [&](std::size_t most) {
+    std::string text;
+    for (const SocketAddress& a : first_of(all, most)) text += a.host() + " ";
+    return text;
+  };
+  CHECK(kept(6) == "10.0.0.1 10.0.1.1 10.0.2.1 10.0.3.1 fd00::1 fd00::2 ");
+  CHECK(kept(5) == "10.0.0.1 10.0.1.1 10.0.2.1 10.0.3.1 fd00::1 ");
+  CHECK(kept(3) == "10.0.0.1 10.0.1.1 fd00::1 ");
+  all.resize(4);
+  CHECK(kept(3) == "10.0.0.1 10.0.1.1 10.0.2.1 ");
+}
+
 TEST_CASE(
     "who listens everywhere names the addresses of its interfaces, and none that means something else elsewhere") {
   for (const std::string wanted : {"", "::", "0.0.0.0"}) {

@@ -9,8 +9,8 @@
 //                     ---- decided 2, answer? ---->
 //                     <--- decided 2 --------------
 //
-// It asks all once, also those that have said what they have: where all leave at once, each learns that from the others'
-// questions.
+// It asks all once, also those that have said what they have: where all leave at once, each learns that from what the
+// others ask.
 #include <algorithm>
 
 #include "libgccl/base/clock.hpp"

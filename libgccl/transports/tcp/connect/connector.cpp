@@ -75,6 +75,7 @@ Status Connector::listen() {
     return Status::error(fmt::format("GCCL_ADDRESS={}", s.text()), s.code());
   if (Status s = listen_on(place, &listener_); !s.ok()) return s;
   address_.addresses = place.published(listener_.get());
+  address_.left_out = std::uint32_t(place.left_out);
   address_.loopback_only = std::all_of(address_.addresses.begin(), address_.addresses.end(),
                                        [](const SocketAddress& a) { return a.is_loopback(); });
   address_.world_rank = environment_.rank;

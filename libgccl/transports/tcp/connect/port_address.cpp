@@ -14,7 +14,8 @@ struct AddressWire {
   char magic[4] = {'G', 't', 'c', 1};
   std::uint32_t world_rank;
   std::uint64_t nonce, host;
-  std::uint32_t loopback_only, count;
+  std::uint16_t loopback_only, left_out;
+  std::uint32_t count;
   SocketAddress::Wire addresses[PortAddress::kAddressesMax];
 };
 static_assert(sizeof(AddressWire) <= GCCL_BACKEND_ADDRESS_BYTES);
@@ -43,6 +44,7 @@ void encode(const PortAddress& address, void* bytes) {
   w.nonce = address.nonce;
   w.host = address.host;
   w.loopback_only = address.loopback_only;
+  w.left_out = std::uint16_t(std::min<std::uint32_t>(address.left_out, 0xffff));
   w.count = std::uint32_t(std::min(address.addresses.size(), PortAddress::kAddressesMax));
   for (std::uint32_t i = 0; i < w.count; ++i) w.addresses[i] = address.addresses[i].wire();
   std::memset(bytes, 0, GCCL_BACKEND_ADDRESS_BYTES);
@@ -60,6 +62,7 @@ bool decode(const void* bytes, PortAddress* address) {
   address->nonce = w.nonce;
   address->host = w.host;
   address->loopback_only = w.loopback_only == 1;
+  address->left_out = w.left_out;
   for (std::uint32_t i = 0; i < w.count; ++i)
     if (const auto a = SocketAddress::from_wire(w.addresses[i]); a.valid()) address->addresses.push_back(a);
   return !address->addresses.empty();

@@ -14,6 +14,7 @@ struct PortAddress {
   std::uint64_t nonce = 0;               // the listener's
   std::uint64_t host = 0;                // the same on one machine and network namespace
   bool loopback_only = false;            // reached from there alone
+  std::uint32_t left_out = 0;            // addresses of its machine's that are not among these
   std::vector<SocketAddress> addresses;  // to be tried in this order; at most kAddressesMax travel
 
   static constexpr std::size_t kAddressesMax = ListeningPlace::kAddressesMax;
