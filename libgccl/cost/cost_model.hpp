@@ -200,13 +200,10 @@ struct CostModel {
   double own_copy(const Call& c, double bytes) const { return c.in_place ? 0 : copy(bytes); }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
-  // Ranks on every node but, where they follow each other node by node, the last one, which may hold fewer.
-  static Rank per_node(const View& v) {
-    const Rank others = v.nodes - 1;
-    return others > 0 && v.by_node && (v.all.size - v.rails) % others == 0 ? (v.all.size - v.rails) / others : v.rails;
-  }
+  // Where nodes but the last one are of different sizes, the smallest and the fullest one stand for all of them.
   bool stays(const View& v, Count distance) const {
-    return v.nodes <= 1 || (v.by_node && per_node(v) % (2 * distance) == 0);
+    const auto fits = [&](Rank node) { return node % (2 * distance) == 0; };
+    return v.nodes <= 1 || (v.by_node && fits(v.fullest) && (!v.members || fits(v.rails)));
   }
   // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on
   // their node where blocks of twice the distance fit a node exactly.

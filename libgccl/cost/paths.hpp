@@ -46,7 +46,7 @@ class Paths {
   Hop pairs_in_order() const {
     Hop hop = pairs();
     if (every_ || !traffic_->known() || !model_->inside.known() || view_->nodes <= 1) return hop;
-    const double others = view_->all.size - 1, near = CostModel::per_node(*view_) - 1;
+    const double others = view_->all.size - 1, near = view_->fullest - 1;
     // On nodes of different sizes the mean is of fewer near ones.
     const double far =
         near < others ? (others * hop.alpha_ns - near * model_->inside.pairs->mean.alpha_ns) / (others - near) : 0;

@@ -84,7 +84,7 @@ Cost fan_out(const View& v, const CostModel& m, double bytes, double chunks, dou
              channels * bytes * f.out.beta_ns_per_byte,
          f.out.alpha_ns + chunks * bytes * (apart + in_step * (together - apart))});
   }
-  const double far = v.nodes > 1 ? v.all.size - CostModel::per_node(v) : 0;
+  const double far = v.nodes > 1 ? v.all.size - v.fullest : 0;
   const Cost across = pipelined(chunks * far, m.net, bytes, m.overhead_ns, 1),
              inside = pipelined(chunks * (v.all.size - 1 - far), m.node, bytes, m.overhead_ns, 1);
   return across + inside - (1 - in_step) * std::min(across, inside);

@@ -41,6 +41,7 @@ struct View {
   Group all, node, rail;
   Rank nodes = 1;       // nodes that hold ranks of this communicator
   Rank rails = 1;       // the smallest node's number of ranks
+  Rank fullest = 1;     // the fullest node's
   Rank columns = 1;     // 2-D grid
   bool by_node = true;  // the ranks of each node follow each other, so distances in rank say which hops cross nodes
   // Where the other nodes' ranks are, for node_at: node k begins at rank k * per_node, or, with tables that outlive the
@@ -61,7 +62,7 @@ struct View {
   const Rank *order = nullptr, *order_place = nullptr;
   Rank orders = 0;
   Rank channel = 0;   // for which a schedule is made, one of its lanes
-  Rank channels = 1;  // of which a closed form is asked, at once
+  Rank channels = 1;  // how many there are; of a closed form, that are asked for at once
 
   // The ranks of node k by rank, k < nodes; the group's own `rank` has a meaning only when k is my node (rail.rank).
   Group node_at(Rank k) const {

@@ -22,6 +22,7 @@ Layout Layout::regular(Rank ranks, Rank per_node) {
   l.per_node_ = std::max<Rank>(per_node, 1);
   l.nodes_ = (ranks + l.per_node_ - 1) / l.per_node_;
   l.rails_ = ranks % l.per_node_ ? ranks % l.per_node_ : std::min(ranks, l.per_node_);
+  l.fullest_ = std::min(ranks, l.per_node_);
   l.columns_ = most_square_row(ranks);
   return l;
 }
@@ -45,6 +46,7 @@ Layout Layout::of(std::span<const Rank> node_of) {
   l.ranks_ = n;
   l.nodes_ = Rank(size.size());
   l.rails_ = *std::min_element(size.begin(), size.end());
+  l.fullest_ = *std::max_element(size.begin(), size.end());
   l.columns_ = most_square_row(n);
   l.begin_.assign(l.nodes_ + 1, 0);
   for (Rank k = 0; k < l.nodes_; ++k) l.begin_[k + 1] = l.begin_[k] + size[k];
@@ -77,6 +79,7 @@ View Layout::view(Rank rank) const {
   v.all = {.size = ranks_, .rank = rank};
   v.nodes = nodes_;
   v.rails = rails_;
+  v.fullest = fullest_;
   v.columns = columns_;
   v.per_node = per_node_;
   v.by_node = by_node_;

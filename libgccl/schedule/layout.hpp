@@ -37,7 +37,7 @@ class Layout {
   View view(Rank rank) const;
 
  private:
-  Rank ranks_ = 0, per_node_ = 1, nodes_ = 0, rails_ = 0, columns_ = 1;
+  Rank ranks_ = 0, per_node_ = 1, nodes_ = 0, rails_ = 0, fullest_ = 0, columns_ = 1;
   bool by_node_ = true;
   View::Wiring wiring_ = View::Wiring::crossbar;
   std::vector<Rank> order_, order_place_;  // as in View

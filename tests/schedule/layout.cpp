@@ -17,7 +17,7 @@ namespace {
 // The definition in group.hpp, rank lists written out.
 struct Expected {
   std::vector<std::vector<Rank>> nodes;  // nodes ordered by their lowest rank
-  std::size_t rails = 0;
+  std::size_t rails = 0, fullest = 0;
 
   explicit Expected(const std::vector<Rank>& node_of) {
     std::vector<Rank> names;
@@ -30,7 +30,10 @@ struct Expected {
       nodes[k].push_back(r);
     }
     rails = node_of.size();
-    for (const auto& members : nodes) rails = std::min(rails, members.size());
+    for (const auto& members : nodes) {
+      rails = std::min(rails, members.size());
+      fullest = std::max(fullest, members.size());
+    }
   }
 };
 
@@ -52,6 +55,7 @@ void check_layout(const Layout& layout, const std::vector<Rank>& node_of) {
       CAPTURE(r);
       CHECK(v.nodes == e.nodes.size());
       CHECK(v.rails == e.rails);
+      CHECK(v.fullest == e.fullest);
       CHECK(v.uniform() ==
             std::all_of(e.nodes.begin(), e.nodes.end(), [&](const auto& m) { return m.size() == e.nodes[0].size(); }));
       CHECK(v.all.size == n);

@@ -3,6 +3,9 @@
 // one ring per rail instead of one leader per node. On k nodes of g ranks a rank sends k-1 blocks across and k (g-1)
 // inside. On nodes of different sizes a rail also carries the blocks of places beyond the rails, which fold onto it
 // first.
+#include <algorithm>
+
+#include "libgccl/algorithms/parts/rails.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
@@ -53,24 +56,44 @@ Schedule hierarchical_all_gather(Call c, View v, Share mine) {
   }
 }
 
+// The ranks beyond the rails send theirs at once to those that carry them.
+Cost folding(double fold, double block, const CostModel& m) {
+  if (fold <= 1) return 0;
+  if (!m.inside.known()) return pipelined(fold - 1, m.node, block, m.receive_overhead_ns, 1);
+  const LinkLoads::Fans& fans = *m.inside.fans;
+  return fans.in(block) + (fold - 2) * std::max(block * fans.in_ns_per_byte, m.receive_overhead_ns);
+}
+
 Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = CostModel::per_node(v);
-  const double fold = g / v.rails;  // blocks of a node on a rail, on average
+  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = v.fullest, gap = m.exchange_gap_ns();
+  // Blocks on a rail: of the fullest node, and of a node in the mean of those that come to the smallest one.
+  const double fold = on_first_rail(v, v.fullest), comes = nodes > 1 ? (on_first_rail(v) - 1) / (nodes - 1) : 1;
   const Hop& across = m.rail.known() ? m.rail.shifts->plain[0] : v.rails > 1 ? m.net_all : m.net;
   const Hop &hop = m.inside.known() ? m.inside.next->ring.next : m.node,
             &busiest = m.inside.known() ? m.inside.next->ring.busiest : m.node;
-  const Cost round = m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block),
-             over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
+  // Blocks that share a rail follow each other round the node. A rank takes all of them before it passes the first on,
+  // but for those that a window holds, where one place of the node has them all.
+  const Cost link = std::max(block * busiest.beta_ns_per_byte, gap), held = hop(block) / kStepsInFlight,
+             following = std::max(link, 2 * held),
+             lag = std::max(0.0, fold - kStepsInFlight) * (v.rails > 1 ? following : std::max(link, held));
+  const Cost round = (m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block)) +
+                     (g - 1) * lag + (fold - 1) * following;
+  // All rails together carry what they do in the mean, the first one more.
+  const Hop alone{across.alpha_ns, m.rail.known() ? m.rail.next->slowest.beta_ns_per_byte : m.net.beta_ns_per_byte};
+  const double mean = nodes > 1 ? double(v.all.size - v.rails) / v.rails / (nodes - 1) : 1;
+  const Cost over = std::max(pipelined(mean, across, block, gap, 2), pipelined(comes, alone, block, gap, 2));
   // A round of a node's blocks begins once the last send of the round before could, whose message the last receive but
   // one brought: the last hop of each round passes concurrently with the next one's first, which leaves behind that
-  // send and what goes along the rail.
+  // send and what goes along the rail. Of a single rail's blocks a rank's last send waits for no others.
   const Cost behind = std::max((1 + fold) * m.overhead_ns, block * busiest.beta_ns_per_byte);
-  const Cost inside = std::max(
-      {(g - 2) * hop(block) + behind, (g - 1) * block * busiest.beta_ns_per_byte, (g - 1) * m.exchange_gap_ns()});
+  const double waits = v.rails > 1 || fold == 1 ? g - 2 : 0;
+  const double passing = fold > 1 ? v.all.size / nodes : g - 1;  // of each node's blocks, over each link
+  const Cost inside = std::max({waits * hop(block) + lag + (fold - 1) * following + behind,
+                                passing * block * busiest.beta_ns_per_byte, passing * gap});
   // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
   const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next->slowest(block) : 0;
   const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte.value_or(0)});
-  const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + round;
+  const Cost t = folding(fold, block, m) + (nodes - 1) * step + round;
   return std::max(t, m.own_copy(c, block));
 }
 

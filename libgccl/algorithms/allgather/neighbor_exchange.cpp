@@ -50,8 +50,7 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
     Cost both = even(2 * bytes) + odd(2 * bytes);
     // Of nodes with more than two ranks only the last and the first meet ranks of other nodes. Their partners are
     // faster: what they send has come when the slow message has, after which a rank starts two messages in a row.
-    if (v.nodes > 1 && CostModel::per_node(v) > 2)
-      both = std::max(2 * even(2 * bytes), odd(2 * bytes) + m.exchange_gap_ns());
+    if (v.nodes > 1 && v.fullest > 2) both = std::max(2 * even(2 * bytes), odd(2 * bytes) + m.exchange_gap_ns());
     return std::max(even(bytes), m.own_copy(c, bytes)) + rest / 2 * both + rest % 2 * odd(2 * bytes);
   };
   const Cost one = in_turns(block);

@@ -5,6 +5,7 @@
 //
 // Nodes of different sizes: with r ranks on the smallest one, the rank at place j >= r of its node first adds its
 // vector to the rank at place j mod r, stays out, and gets the result last.
+#include "libgccl/algorithms/parts/rails.hpp"
 #include "libgccl/algorithms/parts/two_level.hpp"
 #include "libgccl/algorithms/table.hpp"
 
@@ -36,14 +37,13 @@ Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, cons
   return two_level_all_reduce(inner, outer, v.node, v.rail, in, out);
 }
 
-// With nodes of different sizes as seen from this rank's own node.
 Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, const Call& c, const View& v,
                                      const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
   if (v.all.size == 1) return m.own_copy(c, bytes);
   // Guests' vectors come and go at once, but are added one after the other.
-  const double guests = (CostModel::per_node(v) - 1) / v.rails;
+  const double guests = on_first_rail(v, v.fullest) - 1;
   const Hop in = m.inside.known() ? m.inside.fans->in : m.node;
   const double port = m.inside.known() ? m.inside.fans->in_ns_per_byte : m.node.beta_ns_per_byte;
   const double gap = std::max({bytes * port, m.combine(bytes), m.receive_overhead_ns});

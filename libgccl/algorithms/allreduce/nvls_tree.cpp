@@ -57,12 +57,12 @@ Count nvls_tree_trail(const View& v) {
 Hop between_nodes(const View& v, const CostModel& m) {
   Hop hop = m.rail.known() ? m.rail.fans->out : m.net;
   hop.beta_ns_per_byte =
-      std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(CostModel::per_node(v)));
+      std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(v.fullest));
   return hop;
 }
 
 Cost inside_nodes(double bytes, const View& v, const CostModel& m) {
-  const Rank g = Rank(CostModel::per_node(v));
+  const Rank g = Rank(v.fullest);
   if (g < 2) return 0;
   if (m.node_switch) return 2 * (*m.node_switch)(bytes);
   return pairwise_cost(g, bytes * g / v.rails, Paths(m.node, m.inside, m));
@@ -95,7 +95,7 @@ Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, con
   const Hop& inside = *m.node_switch;
   const Hop hop = between_nodes(v, m);
   constexpr double kInFlight = 2.5;  // chunks in a lane: two where the tree's root is, three on the other node
-  const Cost links = switch_links(inside, CostModel::per_node(v), bytes);
+  const Cost links = switch_links(inside, v.fullest, bytes);
   Call first = c;
   first.count = c.count * s.lanes;
   const Cost one = nvls_tree_all_reduce_cost(c, v, m), block = nvls_tree_all_reduce_cost(first, v, m);
@@ -122,7 +122,7 @@ constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
 Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
-  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, g = CostModel::per_node(v);
+  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, g = v.fullest;
   if (v.nodes <= 2) return interval_on_few_nodes(c, v, m, s);
   const Cost inside = switch_interval(*m.node_switch, g, bytes, s.lanes, m.exchange_gap_ns());
   const Hop hop = between_nodes(v, m);

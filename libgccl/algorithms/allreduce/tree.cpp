@@ -86,14 +86,14 @@ Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
   if (v.all.size == 1) return m.own_copy(c, bytes);
-  return along_chain(CostModel::per_node(v) - 1, m, bytes) + along_tree(v.nodes, m, bytes);
+  return along_chain(v.fullest - 1, m, bytes) + along_tree(v.nodes, m, bytes);
 }
 
 // From one chunk of a channel to the next. A place between others waits for a chunk on its way down before it passes
 // the next but `away` up, where the root is so many messages away (tree_trail): whatever the window, away + 1 are on
 // their way there and back. The last place of a chain, or of a tree without chains, also has those in its window.
 Cost tree_cycle(const View& v, const CostModel& m, double bytes, Count window) {
-  const double g = CostModel::per_node(v), levels = std::bit_width(v.nodes - 1u);
+  const double g = v.fullest, levels = std::bit_width(v.nodes - 1u);
   const Cost tree = along_tree(v.nodes, m, bytes), whole = along_chain(g - 1, m, bytes) + tree;
   const Cost last = whole / (levels + g - 1 + double(window / 2));
   const Cost head = g > 1 ? tree / (levels + 1) : levels > 1 ? along_tree(v.nodes / 2, m, bytes) / levels : 0;
@@ -110,7 +110,7 @@ constexpr double kReached = 0.8;
 // two nodes, two of three and one of two). Channels of the first tree alone leave the rest.
 Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count)), rails = std::min<double>(double(s.lanes), v.rails);
-  const double g = CostModel::per_node(v), links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
+  const double g = v.fullest, links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
   const bool both = s.lanes > v.rails;
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libgccl/algorithms/parts/displacement.hpp"
+#include "libgccl/algorithms/parts/rails.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
@@ -229,18 +230,10 @@ Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) 
   return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone_elements();
 }
 
-// How many ranks get what is for them from the rail that serves most: the first one, where nodes have places beyond.
-double most_on_a_rail(const View& v) {
-  if (v.uniform()) return double(v.all.size) / v.rails;
-  Rank targets = 0;
-  for (Rank k = 0; k < v.nodes; ++k) targets += (v.node_at(k).size + v.rails - 1) / v.rails;
-  return targets;
-}
-
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   if (v.nodes == 1 || v.nodes == v.all.size) return alltoall_pairwise.cost(c, v, m);
   const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
-  const double load = most_on_a_rail(v);
+  const double load = on_first_rail(v);  // ranks that get what is for them from the rail that serves most
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
     const Hop &pairs = loads.known() ? loads.pairs->mean : hop, &alone = loads.known() ? loads.pairs->alone : hop;
     return pairs_train(others, pairs, alone, loads.stretch, bytes, m.exchange_gap_ns(), 2);

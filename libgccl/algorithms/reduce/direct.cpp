@@ -39,7 +39,7 @@ Cost direct_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   if (v.all.size == 1) return m.own_copy(c, bytes);
   // Long vectors share the root's port in turns and end together: none is combined while others arrive.
   if (bytes > kTurnsAbove) return fan_in(v, m, bytes) + (v.all.size - 1) * combine;
-  const Hop& first = CostModel::per_node(v) > 1 ? m.node : m.net;  // the root's neighbours' are there first
+  const Hop& first = v.fullest > 1 ? m.node : m.net;  // the root's neighbours' are there first
   return combine + std::max(fan_in(v, m, bytes), first(bytes) + (v.all.size - 2) * combine);
 }
 

@@ -52,7 +52,7 @@ std::vector<std::vector<Rank>> cut(const Groups& g, Rank ranks) {
 
 // All numbers of a view that do not depend on which ranks sit where.
 auto shape_of(const View& v) {
-  return std::tuple(v.all.size, v.nodes, v.rails, v.columns, v.by_node, v.per_node, v.node.size);
+  return std::tuple(v.all.size, v.nodes, v.rails, v.fullest, v.columns, v.by_node, v.per_node, v.node.size);
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+// Closed forms on nodes of different sizes, on nodes of which few cards take part, and on parts of a torus that are no
+// cuboid, against the flow engine.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/algorithms/machine.hpp"
+
+using namespace gccl;
+using gccl::test::Machine;
+
+namespace {
+
+// So many cards of each node, node by node or dealt out in turn.
+std::vector<Card> on_nodes(Rank cards_per_node, const std::vector<Rank>& sizes, bool in_turn = false) {
+  std::vector<Card> cards;
+  for (Rank i = 0; in_turn && i < cards_per_node; ++i)
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      if (i < sizes[k]) cards.push_back(Card(k) * cards_per_node + i);
+  for (std::size_t k = 0; !in_turn && k < sizes.size(); ++k)
+    for (Rank i = 0; i < sizes[k]; ++i) cards.push_back(Card(k) * cards_per_node + i);
+  return cards;
+}
+
+struct Placed {
+  const char* cluster;
+  std::vector<Card> cards;
+};
+
+// Bytes as scenarios count them.
+Call call_of(Collective kind, Count bytes, const Machine& machine) {
+  return {.kind = kind, .count = bytes / 4 / (counts_blocks(kind) ? machine.cards.size() : 1)};
+}
+
+// How the planner would cut the call up, or whole.
+void holds(Machine& machine, Collective kind, std::string_view algorithm, Count bytes, double low, double high,
+           const std::optional<Slicing>& slicing = {}) {
+  const Algorithm* const a = find_algorithm(kind, algorithm);
+  REQUIRE(a);
+  const Call call = call_of(kind, bytes, machine);
+  const Plan plan = machine.plan(*a, call, slicing);
+  const double predicted_ns = plan.predicted_ns, simulated_ns = machine.simulated_ns(call, plan);
+  INFO(name(kind), " ", algorithm, " on ", machine.cards.size(), " ranks of ", machine.cluster->name(), ", ", bytes,
+       " bytes in ", plan.slicing.shares, " chunks on ", plan.slicing.lanes, " channels: predicted ", predicted_ns,
+       " ns, simulated ", simulated_ns, " ns");
+  CHECK(predicted_ns >= low * simulated_ns);
+  CHECK(predicted_ns <= high * simulated_ns);
+}
+
+// The time of the planner's choice by that of the fastest algorithm, each cut up as the planner would.
+double regret(Machine& machine, Collective kind, Count bytes) {
+  const Call call = call_of(kind, bytes, machine);
+  const PlannedBy& by = machine.by(call);
+  const double chosen = machine.simulated_ns(call, plan(call, machine.view(), by.models, by.tuning));
+  double fastest = chosen;
+  for (const Algorithm& a : algorithms())
+    if (a.kind == kind && !a.variant && a.can(call, machine.view()))
+      if (const Plan p = machine.plan(a, call); p.predicted_ns < 4 * chosen)
+        fastest = std::min(fastest, machine.simulated_ns(call, p));
+  return chosen / fastest;
+}
+
+}  // namespace
+
+TEST_CASE("hierarchical algorithms know the fullest of nodes of different sizes, whatever the order of ranks") {
+  const char* const dgx = "dgx-h100-superpod-2048";
+  for (const Placed& p : {Placed{dgx, on_nodes(8, {2, 5, 6})}, Placed{dgx, on_nodes(8, {8, 8, 8, 1, 7})},
+                          Placed{dgx, on_nodes(8, {8, 8, 8, 7, 8, 2})}, Placed{dgx, on_nodes(8, {8, 8, 8, 1}, true)},
+                          Placed{"ethernet-cpu", on_nodes(4, {4, 1, 4, 3})}}) {
+    Machine machine(p.cluster, p.cards);
+    for (const Count bytes : {Count(64) << 10, Count(2) << 20, Count(256) << 20})
+      for (const Collective kind : {Collective::allgather, Collective::allreduce}) {
+        holds(machine, kind, "hierarchical", bytes, 0.65, 1.6);
+        holds(machine, kind, "hierarchical", bytes, 0.65, 1.6, Slicing{});
+      }
+  }
+}
+
+TEST_CASE("on nodes of different sizes the choice by closed forms is near the fastest") {
+  for (const std::vector<Card>& cards :
+       {on_nodes(8, {8, 8, 8, 1, 7}), on_nodes(8, {8, 8, 8, 1}, true), on_nodes(8, {3, 5, 1})}) {
+    Machine machine("dgx-h100-superpod-2048", cards);
+    for (const Count bytes : {Count(64) << 10, Count(2) << 20, Count(256) << 20})
+      for (const Collective kind : {Collective::allgather, Collective::allreduce}) {
+        INFO(name(kind), " on ", cards.size(), " ranks, ", bytes, " bytes");
+        CHECK(regret(machine, kind, bytes) <= 1.3);
+      }
+  }
+}
+
+// A node of 72 hands round the 72 blocks of its only rail one after the other, more than a window holds.
+TEST_CASE("the hierarchical all-gather knows that a last node of one rank leaves the others one rail") {
+  for (const std::vector<Rank>& sizes : {std::vector<Rank>{72, 1}, {72, 2}}) {
+    Machine machine("gb200-nvl72-576", on_nodes(72, sizes));
+    for (const Count bytes : {Count(64) << 10, Count(16) << 20})
+      holds(machine, Collective::allgather, "hierarchical", bytes, 0.7, 1.6, Slicing{});
+  }
+}
