@@ -100,3 +100,11 @@ TEST_CASE("the hierarchical all-gather knows that a last node of one rank leaves
       holds(machine, Collective::allgather, "hierarchical", bytes, 0.7, 1.6, Slicing{});
   }
 }
+
+TEST_CASE("NVLS tree knows that of nodes of different sizes as many cards are roots as the smallest has") {
+  for (const std::vector<Rank>& sizes : {std::vector<Rank>{8, 1}, {8, 2}, {8, 8, 8, 2}}) {
+    Machine machine("dgx-h100-superpod-2048", on_nodes(8, sizes));
+    for (const Count bytes : {Count(16) << 20, Count(256) << 20})
+      holds(machine, Collective::allreduce, "nvls_tree", bytes, 0.75, 1.35);
+  }
+}

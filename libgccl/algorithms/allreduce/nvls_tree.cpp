@@ -56,8 +56,7 @@ Count nvls_tree_trail(const View& v) {
 // All rails at once, which may share NICs.
 Hop between_nodes(const View& v, const CostModel& m) {
   Hop hop = m.rail.known() ? m.rail.fans->out : m.net;
-  hop.beta_ns_per_byte =
-      std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(v.fullest));
+  hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(v.fullest));
   return hop;
 }
 
@@ -95,7 +94,7 @@ Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, con
   const Hop& inside = *m.node_switch;
   const Hop hop = between_nodes(v, m);
   constexpr double kInFlight = 2.5;  // chunks in a lane: two where the tree's root is, three on the other node
-  const Cost links = switch_links(inside, v.fullest, bytes);
+  const Cost links = switch_links(inside, v.rails, bytes);
   Call first = c;
   first.count = c.count * s.lanes;
   const Cost one = nvls_tree_all_reduce_cost(c, v, m), block = nvls_tree_all_reduce_cost(first, v, m);
@@ -104,7 +103,7 @@ Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, con
     interval = std::max({links, 2 * m.exchange_gap_ns(), (one - inside.alpha_ns) / (2 * lanes)});
   else
     interval = std::max({links + 2 * inside.alpha_ns / (lanes * lanes), part * hop.beta_ns_per_byte,
-                         2 * (inside.alpha_ns + hop.alpha_ns) / (kInFlight * lanes),
+                         2 * (inside.alpha_ns + hop(part)) / (kInFlight * lanes),
                          m.combine(part) * (s.lanes > 1 ? 2 : 3), 3 * m.exchange_gap_ns()});
   return after_in_step(interval, one, block, s);
 }
@@ -122,9 +121,9 @@ constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
 Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
-  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, g = v.fullest;
+  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails;
   if (v.nodes <= 2) return interval_on_few_nodes(c, v, m, s);
-  const Cost inside = switch_interval(*m.node_switch, g, bytes, s.lanes, m.exchange_gap_ns());
+  const Cost inside = switch_interval(*m.node_switch, v.rails, bytes, s.lanes, m.exchange_gap_ns());
   const Hop hop = between_nodes(v, m);
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = s.lanes > 1 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
