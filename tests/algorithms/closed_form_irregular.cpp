@@ -108,3 +108,15 @@ TEST_CASE("NVLS tree knows that of nodes of different sizes as many cards are ro
       holds(machine, Collective::allreduce, "nvls_tree", bytes, 0.75, 1.35);
   }
 }
+
+// Each rank's port carries both of its children's halves, and a lane's receive waits for them.
+TEST_CASE("the double binary tree's broadcast knows the one port of a node with one rank") {
+  for (const Rank nodes : {3u, 4u, 6u, 9u, 12u, 17u}) {
+    Machine machine("dgx-h100-superpod-2048", on_nodes(8, std::vector<Rank>(nodes, 1)));
+    for (const Count bytes : {Count(64) << 20, Count(512) << 20}) {
+      holds(machine, Collective::broadcast, "double_binary_tree", bytes, 0.65, 1.3);
+      holds(machine, Collective::broadcast, "double_binary_tree", bytes, 0.7, 1.3, Slicing{64, 1, 8});
+    }
+    CHECK(regret(machine, Collective::broadcast, Count(512) << 20) <= 1.35);
+  }
+}

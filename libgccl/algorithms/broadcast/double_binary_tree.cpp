@@ -82,10 +82,12 @@ constexpr double kOfWayDown = 1.0 / 6;
 // one message. By the flow engine's times of 6, 8 and 72 ranks of dgx-h100-superpod-2048 and gb200-nvl72-576.
 constexpr double kInStep = 0.9;
 
-// How much longer than a chunk's bytes take on a port of a node's only tree the next one comes: a lane's receive waits
-// for its sends, and few lanes do so together. By the flow engine's times of 4 to 8 ranks of ethernet-cpu,
-// dgx-h100-superpod-2048 and deepseek-v3-h800-2048.
-double in_turns(const Slicing& s, double half) {
+// How much longer than a chunk's bytes take on a port that both trees' messages pass the next one comes: a lane's
+// receive waits for its sends, and few lanes do so together. By the flow engine's times of 4 to 8 ranks of
+// ethernet-cpu, dgx-h100-superpod-2048 and deepseek-v3-h800-2048, and of 3 to 17 nodes with a rank each of the second.
+double in_turns(Rank n, double half, const Paths& p, const Slicing& s) {
+  const TreeLevel feed = p.feed(n);
+  if (feed.shared_ns_per_byte <= 1.5 * feed.one.beta_ns_per_byte) return 1;
   return s.lanes <= 2 ? 1.4 : s.lanes <= 4 && half > kTurnsAbove / 2 ? 1.3 : 1;
 }
 
@@ -105,10 +107,8 @@ Cost cycle(Rank n, double half, const Paths& p) {
 }
 
 Cost on_one_node(Rank n, double half, const Paths& p, const Slicing& s) {
-  const TreeLevel feed = p.feed(n);
-  const bool one_port = feed.shared_ns_per_byte > 1.5 * feed.one.beta_ns_per_byte;
   const Cost link = half * busiest_ns_per_byte(n, p);
-  const Cost each = std::max({link * (one_port ? in_turns(s, half) : 1), 2 * p.model().exchange_gap_ns(),
+  const Cost each = std::max({link * in_turns(n, half, p, s), 2 * p.model().exchange_gap_ns(),
                               std::max(cycle(n, half, p), kOfWayDown * way_down(n, half, p)) / double(s.lanes)});
   if (half <= kTurnsAbove / 2) return each;
   return each + kInStep * double(s.lanes - 1) * link / double(std::max<Count>(s.shares, 2) - 1);
@@ -129,8 +129,9 @@ Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const C
   const View all = with_channels(v, s.lanes);
   const Cost chunk = broadcast_double_binary_tree_over(n, bytes, one);
   const Cost ahead = (chunk - one.feed(n).one(half)) / (kOfWindow * double(s.window));
-  const Cost each = std::max(
-      {half * busiest_ns_per_byte(n, one), 2 * m.exchange_gap_ns(), std::max(ahead, cycle(n, half, one)) / lanes});
+  const double turns = v.fullest > 1 ? 1 : in_turns(n, half, one, s);
+  const Cost each = std::max({half * busiest_ns_per_byte(n, one) * turns, 2 * m.exchange_gap_ns(),
+                              std::max(ahead, cycle(n, half, one)) / lanes});
   return std::max(after_in_step(each, chunk, broadcast_double_binary_tree_over(n, bytes, Paths(all, m)), s),
                   m.own_copy(c, bytes));
 }
