@@ -120,3 +120,17 @@ TEST_CASE("the double binary tree's broadcast knows the one port of a node with 
     CHECK(regret(machine, Collective::broadcast, Count(512) << 20) <= 1.35);
   }
 }
+
+TEST_CASE("on chips of a torus that are no cuboid forms count what all steps put on the links") {
+  for (const Rank ranks : {7u, 24u}) {
+    Machine machine("tpu-v4-4096", ranks);
+    for (const Count bytes : {Count(4) << 20, Count(64) << 20})
+      for (const Slicing& s : {Slicing{1, 1, 8}, {8, 8, 8}, {32, 32, 8}}) {
+        holds(machine, Collective::allgather, "pat", bytes, 0.8, 1.15, s);
+        holds(machine, Collective::allgather, "bruck", bytes, 0.9, 1.15, s);
+        holds(machine, Collective::alltoall, "bruck", bytes, 0.9, 1.15, s);
+      }
+  }
+  Machine machine("tpu-v4-4096", 24);
+  holds(machine, Collective::allgather, "hierarchical", 512 << 10, 0.7, 1.7);
+}

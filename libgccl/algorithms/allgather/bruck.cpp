@@ -1,6 +1,8 @@
 // Bruck's all-gather: recursive doubling for any number of ranks, over cyclic distances. One message per step also for
 // slices: blocks collect in scratch in the order rank, rank+1, ..., and those of a step move to the output during the
 // next. Scratch: n blocks.
+#include <algorithm>
+
 #include "libgccl/algorithms/parts/run.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/rounds.hpp"
@@ -40,12 +42,15 @@ Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   // Two timelines: the exchanges, and the copies of what they bring.
   Rounds exchanges(v.all.size, v.channels, m, false, v.nodes == 1);
   Cost copied = double(v.channels) * m.copy(block) * ((n > 1) + !c.in_place);
+  Cost carried = 0;  // by the exchanges' busiest links, which are mostly one
   for (Rank d = 1; d < n; d *= 2) {
     const Rank length = std::min(d, n - d);
     const double bytes = double(length) * block;
-    copied = std::max(copied, exchanges.add({d, length}, bytes, m.round(v, d))) + double(v.channels) * m.copy(bytes);
+    const Hop& hop = m.round(v, d);
+    copied = std::max(copied, exchanges.add({d, length}, bytes, hop)) + double(v.channels) * m.copy(bytes);
+    carried += double(v.channels) * bytes * hop.beta_ns_per_byte;
   }
-  return copied;
+  return std::max(copied, carried);
 }
 
 }  // namespace

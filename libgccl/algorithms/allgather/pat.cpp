@@ -64,9 +64,11 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   Bunch bunch(v.channels, m.exchange_gap_ns());
   const double channels = v.channels;
   Cost t = bunch.begin(), last = 0, left = bunch.begin();
+  Cost carried = 0;  // by the levels' busiest links, which are mostly one
   for (Count d = std::bit_ceil(n) / 2; d >= 1; d /= 2) {
     const Hop& hop = batch == 1 ? m.shift(v, d) : m.round(v, d, true);
     const Count level = level_blocks(n, d);
+    carried += double(level) * channels * block * hop.beta_ns_per_byte;
     if (batch == 1) {
       // Block by block the levels run into each other: a block goes on while others come in. Only the second level is
       // too short to hide the first one's way.
@@ -96,7 +98,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     t += double(trips - followed) * each;
     if (level % batch > 0) trip(level % batch);
   }
-  return std::max(t + last, channels * m.own_copy(c, block));
+  return std::max({t + last, carried, channels * m.own_copy(c, block)});
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Bruck's all-to-all: in step k every block whose way has bit k set moves on by 2^k ranks, all in one message: at most
 // floor(n/2) blocks. Latency-optimal, at log2(n)/2 times the bytes of pairwise and two copies of each block per step.
 // Any n. Scratch: n + 2 floor(n/2) blocks.
+#include <algorithm>
+
 #include "libgccl/algorithms/parts/run.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/bunch.hpp"
@@ -44,11 +46,14 @@ Cost bruck_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
   Bunch bunch(v.channels, m.exchange_gap_ns());
   Cost t = bunch.begin() + double(v.channels) * m.copy(double(n - c.in_place) * block);
+  Cost carried = 0;  // by the steps' busiest links, which are mostly one
   for (Count d = 1; d < n; d *= 2) {
     const double bytes = double(with_bit(n, d)) * block;
-    t = bunch.combine(bunch.pass(t, m.round(v, d, true), bytes), 2 * m.copy(bytes));
+    const Hop& hop = m.round(v, d, true);
+    t = bunch.combine(bunch.pass(t, hop, bytes), 2 * m.copy(bytes));
+    carried += double(v.channels) * bytes * hop.beta_ns_per_byte;
   }
-  return t;
+  return std::max(t, carried);
 }
 
 }  // namespace
