@@ -134,3 +134,12 @@ TEST_CASE("on chips of a torus that are no cuboid forms count what all steps put
   Machine machine("tpu-v4-4096", 24);
   holds(machine, Collective::allgather, "hierarchical", 512 << 10, 0.7, 1.7);
 }
+
+TEST_CASE("circulant rounds of several channels take no less than a tapered leaf's way up carries") {
+  Machine machine("ethernet-cpu", on_nodes(4, std::vector<Rank>(27, 1)));
+  for (const Count bytes : {Count(256) << 10, Count(4) << 20}) {
+    for (const Count channels : {1u, 4u, 16u})
+      holds(machine, Collective::allreduce, "rabenseifner", bytes, 0.7, 1.25, Slicing{channels, channels, 8});
+    CHECK(regret(machine, Collective::allreduce, bytes) <= 1.25);
+  }
+}

@@ -101,10 +101,9 @@ Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p
 
 namespace {
 
-// What the busiest link carries in so many phases, which send alike. Off powers of two none is kept busy from round to
-// round: 0.
+// What the busiest link carries in so many phases, which send alike. Off powers of two it is not kept busy from round
+// to round, even where nothing else takes time.
 Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const Paths& p) {
-  if (!std::has_single_bit(n)) return 0;
   return phases * p.channels() * n * part_bytes * p.halving_ns_per_byte(near_first);
 }
 
@@ -112,15 +111,15 @@ Cost busiest_link(Rank n, double part_bytes, bool near_first, int phases, const 
 
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
   const Cost busiest = busiest_link(n, part_bytes, near_first, 1, p);
-  if (p.model().links_alone && busiest > 0) return busiest;
+  if (p.model().links_alone && std::has_single_bit(n) && busiest > 0) return busiest;
   return std::max(busiest, halving_rounds(n, part_bytes, near_first, p).end());
 }
 
 // Off powers of two channels gain less by being apart, and begin anew.
 Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
   const Cost busiest = busiest_link(n, part_bytes, near_first, 2, p);
-  if (p.model().links_alone && busiest > 0) return busiest;
   const bool power = std::has_single_bit(n);
+  if (p.model().links_alone && power && busiest > 0) return busiest;
   const Rounds scattered = halving_rounds(n, part_bytes, near_first, p);
   Rounds all = power ? Rounds(n, p.channels(), p.model(), false, p.one_node(), scattered)
                      : Rounds(n, p.channels(), p.model(), false, p.one_node());
@@ -128,7 +127,7 @@ Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const P
     const Span s = halving_span(n, k);
     all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
   }
-  return power ? std::max(busiest, all.end()) : scattered.end() + all.end();
+  return std::max(busiest, power ? all.end() : scattered.end() + all.end());
 }
 
 }  // namespace gccl

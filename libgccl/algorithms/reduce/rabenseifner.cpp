@@ -26,12 +26,12 @@ Schedule gather_parts(Numbering g, Region x) {
 
 Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
   const bool near_first = std::has_single_bit(n);
-  const Cost busiest = near_first ? p.channels() * bytes * p.gathered_halving_ns_per_byte() : 0;
+  const Cost busiest = p.channels() * bytes * p.gathered_halving_ns_per_byte();
   if (near_first && p.model().links_alone) return busiest;
   const Rounds scattered = halving_rounds(n, bytes / n, true, p);
   Cost total = scattered.end();
   if (!near_first && bytes >= n * p.model().element_bytes)
-    return total + binomial_up(n, {.block = bytes / n}, false, p);
+    return std::max(busiest, total + binomial_up(n, {.block = bytes / n}, false, p));
   const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
   Bunch bunch = scattered.bunch();
   for (Count parts = 1; double(parts) < filled; parts *= 2)
