@@ -184,13 +184,11 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
       if (!a.variant) e.excluded.push_back({&a, {}, fmt::format("{} leaves it out", name(Authority::lists))});
       continue;
     }
-    const bool switches =
-        std::ranges::any_of(models, [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; });
     if (!a.can(call, view)) {
       e.excluded.push_back({&a, {}, why_not(a)});
       continue;
     }
-    if (a.in_switch && !switches && !chosen) {
+    if (a.in_switch && !by_switches(models) && !chosen) {
       e.excluded.push_back(
           {&a, {}, "needs switches that multicast and reduce between the cards of a node; there are none"});
       continue;

@@ -151,6 +151,10 @@ bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const C
          (model.protocol.in_switch || !by_switch);
 }
 
+bool by_switches(CostModels models) {
+  return std::ranges::any_of(models, [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; });
+}
+
 namespace {
 
 // Protocols by which no slicing takes less than `most_ns` are left out.
@@ -238,8 +242,7 @@ bool Planning::floods(const Algorithm& a) const {
 
 bool Planning::compared(const Algorithm& a, const Rule* rule) const {
   if (a.kind != call.kind || (rule ? !rule->offers(a) : a.variant) || !a.cost || !can(a)) return false;
-  const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
-  return !a.in_switch || std::any_of(models.begin(), models.end(), switches);
+  return !a.in_switch || by_switches(models);
 }
 
 Plan Planning::cheapest(const Rule* rule) const {

@@ -43,6 +43,8 @@ using CostModels = std::span<const CostModel>;
 // Whether the protocol of that model is for such calls, where there are others to choose from: long ones are not for
 // all, and a switch does not carry the flags of some.
 bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const Call& call, const View& view);
+// Whether by one of them the switches of nodes multicast and reduce.
+bool by_switches(CostModels models);
 
 // How a given algorithm carries a call out. The slicing is the stated one or as the tuning says or, where it lets
 // search, the fewest of at most `most` chunks whose prediction is within 1 % of the best; the protocol that with the

@@ -61,6 +61,12 @@ Status check_machine(const TuningTable& table, const TunedMachine& here) {
                          fmt::format("the table is for {}, this machine has {}", quoted(m.backends),
                                      here.backends.empty() ? "no transports of GCCL's" : quoted(here.backends)));
   for (const Entry& e : table.entries) {
+    if (e.algorithm->in_switch && std::ranges::count(here.unsummed, e.protocol))
+      return Status::error(
+          fmt::format("{}/protocol: found {}, by which switches do not sum (its \"in_switch\" is false), for {}, which "
+                      "leaves summing to them; expected another one",
+                      table.place(e), quoted(e.protocol), e.algorithm->name),
+          GCCL_ERR_INVALID_ARGUMENT);
     if (e.protocol.empty() || std::ranges::count(here.protocols, e.protocol)) continue;
     return Status::error(
         fmt::format("{}/protocol: found {}{}", table.place(e), quoted(e.protocol),

@@ -194,7 +194,7 @@ class Search {
     };
     for (const Algorithm& a : algorithms()) {
       if (a.kind != call_.kind || a.variant || !a.cost || !a.can(call_, view_)) continue;
-      if (a.in_switch && !models[0].node_switch) continue;
+      if (a.in_switch && !by_switches(models)) continue;
       for (std::size_t p = 0; p < models.size(); ++p) {
         if (models.size() > 1 && !protocol_serves(models[p], a, call_, view_)) continue;
         Plan found = plan_of(a, call_, view_, models.subspan(p, 1), by_.tuning, affordable());

@@ -176,6 +176,24 @@ TEST_CASE("\"all\" takes every fitting algorithm once, \"auto\" marks one of the
   CHECK(plan_of(with(kRing, {{"algorithms", "auto"}})).points[0].automatic);
 }
 
+TEST_CASE("by a protocol that switches do not sum, \"all\" leaves out what needs them, and naming it is wrong input") {
+  const Json more = {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 8}};
+  const auto nvls = [&](const char* protocol) {
+    const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "all"}, {"protocol", protocol}};
+    std::size_t rows = 0;
+    for (const Point& p : plan_of(Json::array({run}), more).points) rows += p.part().algorithm().starts_with("nvls");
+    return rows;
+  };
+  CHECK(nvls("LL") == 0);
+  CHECK(nvls("LL128") == 0);
+  CHECK(nvls("Simple") == 2);
+  CHECK(nvls("auto") == 2);
+  const Json named = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", {"ring", "nvls"}}, {"protocol", "LL"}};
+  CHECK(complaint(Json::array({named}), more) ==
+        "/runs/0/algorithms/1: \"nvls\" leaves summing to switches, which do not sum by protocol \"LL\" (its "
+        "\"in_switch\" is false); expected another protocol, or \"auto\"");
+}
+
 TEST_CASE("sizes that round to the same elements are simulated once") {
   const Campaign plan = plan_of({{{"collective", "allgather"},
                                   {"bytes", {1, 32, 33}},

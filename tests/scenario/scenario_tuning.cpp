@@ -27,6 +27,15 @@ std::vector<Json> rows(const Json& runs, const Authorities& authorities, const c
 
 const TuningTable::Machine kBox{.cluster = "pcie-box", .nodes = 1, .cards_per_node = 8};
 
+std::string refused(const Authorities& a, const char* cluster = "pcie-box") {
+  try {
+    rows({{{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "auto"}}}, a, cluster);
+    return "accepted";
+  } catch (const json::InputError& e) {
+    return e.what();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a table decides for auto how a call is carried out, and the row says so") {
@@ -81,15 +90,6 @@ TEST_CASE("a cluster that simulates GCCL's ranks obeys a table as they do: at mo
 }
 
 TEST_CASE("a table of another machine, or of protocols that a cluster does not have, is wrong input") {
-  const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "auto"}};
-  const auto refused = [&](const Authorities& a) -> std::string {
-    try {
-      rows(Json::array({run}), a);
-      return "accepted";
-    } catch (const json::InputError& e) {
-      return e.what();
-    }
-  };
   TuningTable::Machine other = kBox;
   other.cluster = "elsewhere";
   CHECK(refused(table_of({{.algorithm = row_of("ring")}}, other)) ==
@@ -100,4 +100,19 @@ TEST_CASE("a table of another machine, or of protocols that a cluster does not h
         std::string::npos);
   CHECK(refused(table_of({{.algorithm = row_of("ring"), .protocol = "LLL"}}, kBox)).find("/entries/0/protocol") !=
         std::string::npos);
+}
+
+TEST_CASE("a table's algorithm that leaves summing to switches takes no protocol by which they do not sum") {
+  const auto found = [](const char* cluster, const char* algorithm, const char* protocol) {
+    return refused(table_of({{.algorithm = row_of(algorithm), .protocol = protocol}},
+                            {.cluster = cluster, .nodes = 512, .cards_per_node = 8}),
+                   cluster);
+  };
+  CHECK(found("dgx-h100-superpod-2048", "ring", "LL") == "accepted");
+  CHECK(found("dgx-h100-superpod-2048", "nvls", "Simple") == "accepted");
+  CHECK(found("dgx-a100-superpod", "nvls", "LL") == "accepted");  // no such switches: plain steps
+  CHECK(
+      found("dgx-h100-superpod-2048", "nvls", "LL") ==
+      "GCCL_TUNING_FILE: t.json: /entries/0/protocol: found \"LL\", by which switches do not sum (its \"in_switch\" is "
+      "false), for nvls, which leaves summing to them; expected another one");
 }

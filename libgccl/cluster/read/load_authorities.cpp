@@ -22,12 +22,18 @@ Status load_authorities(const Environment& environment, Authorities* out) try {
 }
 
 Status check_table(const TuningTable& table, const Cluster& cluster, const std::vector<Card>& cards) {
-  std::map<Rank, Rank> ranks;  // by node
-  for (const Card c : cards) ++ranks[cluster.node_of(c)];
-  TunedMachine here{.cluster = cluster.name(), .nodes = Rank(ranks.size()), .backends = cluster.backends()};
-  for (const auto& [node, n] : ranks) here.ranks_per_node = std::max(here.ranks_per_node, n);
-  for (const Protocol& p : cluster.protocols())
+  std::map<Rank, std::vector<Card>> nodes;
+  for (const Card c : cards) nodes[cluster.node_of(c)].push_back(c);
+  TunedMachine here{.cluster = cluster.name(), .nodes = Rank(nodes.size()), .backends = cluster.backends()};
+  bool switches = false;
+  for (const auto& [node, on] : nodes) {
+    here.ranks_per_node = std::max(here.ranks_per_node, Rank(on.size()));
+    switches = switches || (on.size() > 1 && cluster.in_switch(on) > 0);
+  }
+  for (const Protocol& p : cluster.protocols()) {
     if (!p.name.empty()) here.protocols.push_back(p.name);
+    if (switches && !p.in_switch) here.unsummed.push_back(p.name);
+  }
   return check_machine(table, here);
 }
 

@@ -182,11 +182,17 @@ class Planner {
     });
   }
 
-  // An algorithm with steps for switches is part of "all" where there are such switches.
+  // An algorithm with steps for switches is part of "all" where there are such switches, and a protocol that they take.
   bool suits(const Part& part, const Algorithm& a, std::size_t w) {
     return !a.in_switch || std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) {
-      return basis_of(part, *c, w).models[0].node_switch.has_value();
+      const auto [first, number] = protocols_of(part, *c, w);
+      return by_switches(CostModels(basis_of(part, *c, w).models).subspan(first, number));
     });
+  }
+
+  // Whether it is for switches that there are, and no protocol that may be used is.
+  bool in_vain(const Part& part, const Algorithm& a, std::size_t w) {
+    return a.in_switch && !suits(part, a, w) && basis_of(part, *firsts(part)[0], w).models[0].node_switch.has_value();
   }
 
   // An algorithm for each shape of communicator.
@@ -256,6 +262,11 @@ class Planner {
       if (!fits(part, *a))
         where.fail(fmt::format("\"{}\" cannot serve this {} on {} of {}", a->name, name(part.task->kind),
                                counted(part.largest().ranks(), "rank"), world(w).cluster_name));
+      if (const std::string& p = part.task->protocol; !p.empty() && in_vain(part, *a, w))
+        where.fail(
+            fmt::format("\"{}\" leaves summing to switches, which do not sum by protocol \"{}\" (its "
+                        "\"in_switch\" is false); expected another protocol, or \"auto\"",
+                        a->name, p));
       append(Algorithms(shapes, a));
     }
     Chosen chosen;
