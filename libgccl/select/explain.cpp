@@ -105,6 +105,7 @@ double call_bytes(const Call& call, const View& view, double element_bytes) {
 // What was asked for and cannot be had; empty where nothing was.
 std::string refused_text(const Plan& p) {
   if (!p.refused) return {};
+  if (p.refused_by == Authority::lists) return fmt::format("what {} allows cannot serve this call", name(p.refused_by));
   return fmt::format("{} asks for {}, which cannot serve this call{}", name(p.refused_by), p.refused->name,
                      p.refused->limit.empty() ? "" : fmt::format(" ({})", p.refused->limit));
 }

@@ -175,6 +175,22 @@ TEST_CASE("where measurements of a transport decide, the explanation says so and
   CHECK(preferred);
 }
 
+TEST_CASE("of a list of which nothing can serve the call the explanation names no algorithm that the list excludes") {
+  const auto cluster = shipped("dgx-h100-superpod-2048");
+  const std::vector<Card> cards = sim::first_cards(64);
+  const Layout layout = layout_of(*cluster, cards);
+  std::string others;  // all but "direct", which is for 32 ranks
+  for (const Algorithm& a : algorithms())
+    if (a.kind == Collective::allreduce && !a.variant && a.name != "direct")
+      others += (others.empty() ? "" : ",") + std::string(a.name);
+  Authorities authorities;
+  REQUIRE(AlgorithmLists::parse("allreduce:^" + others, &authorities.lists).ok());
+  const Explanation e =
+      explain({.kind = Collective::allreduce, .count = 1 << 14}, layout.view(0), cost_stairs(*cluster, cards, 4),
+              planned_by(*cluster, cards, 4).tuning, authorities.on(64, 8));
+  CHECK(e.decided.starts_with("what GCCL_ALGO allows cannot serve this call; "));
+}
+
 TEST_CASE("a cross-over is where the plan changes, to the element") {
   const auto cluster = shipped("polaris");
   const std::vector<Card> cards = sim::first_cards(64);
