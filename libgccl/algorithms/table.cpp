@@ -65,6 +65,7 @@ Share Algorithm::share(Count i, Count shares, Count lane, Count lanes) const {
 
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes) {
   view.channel = Rank(lane);
+  view.channels = Rank(lanes);
   // A lane of one share is that share's schedule: a frame around it would be 1 KiB for nothing.
   if (algorithm->shares_of(shares, lane, lanes) == 1)
     return algorithm->make(call, view, algorithm->share(0, shares, lane, lanes));

@@ -29,7 +29,7 @@ Cost direct_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
   return c.count == 0 ? 0 : std::max(fan_out(v, m, bytes), m.own_copy(c, bytes));
 }
 
-// Two places, for chunks in turns.
+// Two places, for a channel's chunks in turns.
 Count longest_chunk(const Call& c, Share mine) { return (c.count + mine.of - 1) / mine.of; }
 Count staging(const Call& c, const View& v, Share mine) {
   return v.all.rank == c.root ? std::min<Count>(mine.of, 2) * longest_chunk(c, mine) : 0;
@@ -42,7 +42,7 @@ Schedule staged_broadcast(Call c, View v, Share mine) {
     co_return;
   }
   const Region in = input_of(c, v, mine);
-  const Region staged{Buffer::scratch, mine.index % 2 * longest_chunk(c, mine), in.count};
+  const Region staged{Buffer::scratch, mine.index / v.channels % 2 * longest_chunk(c, mine), in.count};
   if (n > 1) co_yield copy(in, staged);
   const RootOrder order(v, c.root);
   for (Rank i = 1; i < n; ++i) co_yield send(order[i], staged);
