@@ -400,6 +400,30 @@ TEST_CASE("the summary's cuts are those of the structure") {
   CHECK(torus.diameter_sources == 128);
 }
 
+TEST_CASE("a cut is as wide as its narrower direction") {
+  constexpr std::string_view kSlowBack = R"({"bandwidth_GBps": 20, "latency_ns": 300, "reverse_bandwidth_GBps": 2})";
+  constexpr std::string_view kSlowOut = R"({"bandwidth_GBps": 2, "latency_ns": 300, "reverse_bandwidth_GBps": 20})";
+  const auto cut = [](const std::string& nodes, const std::string& fabric) {
+    return summarize(*make(nodes, fabric)).bisection_GBps.value();
+  };
+  const std::string nodes = switched(16, 1, 1);
+  for (const auto slow : {kSlowBack, kSlowOut}) {
+    // 4 leaves with 4 cables up; 8 cards of 16; 5 groups of which 2 have 6 cables to the other 3.
+    CHECK(cut(nodes, fmt::format(R"({{"kind": "fat_tree", "leaf_size": 4, "link": {}}})", slow)) == 16 / 2 * 2.0);
+    CHECK(cut(fmt::format(R"([{{"count": 16, "cards": 1, "nics": {{"count": 1, "bus": "bus", "port": {}}}}}])", slow),
+              R"({"kind": "switch"})") == 8 * 2.0);
+    CHECK(cut(switched(10, 1, 1), fmt::format(R"({{"kind": "dragonfly", "routers": 2, "ports": 1, "groups": 5,
+                  "global_links": 1, "local_link": "port", "global_link": {}}})",
+                                              slow)) == 2 * 3 * 2.0);
+    // Of 16 in a row one cable crosses; round a ring one half sends forwards at one end and backwards at the other.
+    const auto row = [&](bool wrap) {
+      return fmt::format(R"({{"kind": "torus", "of": "nodes", "dims": [16], "wrap": {}, "link": {}}})", wrap, slow);
+    };
+    CHECK(cut(nodes, row(false)) == 2);
+    CHECK(cut(nodes, row(true)) == 20 + 2);
+  }
+}
+
 TEST_CASE("131072 cards stay small, and a route needs no search") {
   const auto c = make(switched(16384, 8, 8),
                       R"({"kind": "rail", "levels": 3, "leaf_size": 32, "pod_leaves": 64, "link": "trunk"})");

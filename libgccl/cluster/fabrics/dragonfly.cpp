@@ -132,11 +132,11 @@ std::string Dragonfly::switch_of(FabricPort port) const {
 
 std::optional<double> Dragonfly::bisection_GBps() const {
   const auto halves = [](double n) { return std::floor(n / 2) * std::ceil(n / 2); };
-  if (s_.groups > 1) return halves(s_.groups) * s_.global_links * s_.global.forward.bandwidth_GBps;
+  if (s_.groups > 1) return halves(s_.groups) * s_.global_links * s_.global.narrower_GBps();
   if (s_.spines)
     return s_.leaves < 2 ? std::numeric_limits<double>::infinity()
-                         : s_.leaves / 2.0 * s_.spines * s_.local.forward.bandwidth_GBps;
-  return s_.leaves < 2 ? std::numeric_limits<double>::infinity() : halves(s_.leaves) * s_.local.forward.bandwidth_GBps;
+                         : s_.leaves / 2.0 * s_.spines * s_.local.narrower_GBps();
+  return s_.leaves < 2 ? std::numeric_limits<double>::infinity() : halves(s_.leaves) * s_.local.narrower_GBps();
 }
 
 std::vector<Layer> Dragonfly::layers() const {

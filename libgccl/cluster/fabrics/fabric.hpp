@@ -43,8 +43,8 @@ class Fabric {
   virtual std::string switch_of(FabricPort port) const = 0;
   // The number of that switch in the lowest of layers().
   virtual std::uint64_t switch_number(FabricPort port) const = 0;
-  // One direction of the narrowest cut of the switches' links into halves of the ports, without the NICs' own cables;
-  // infinite where there is none; nullopt where the structure gives no formula.
+  // The narrower direction of the narrowest cut of the switches' links into halves of the ports, without the NICs' own
+  // cables; infinite where there is none; nullopt where the structure gives no formula.
   virtual std::optional<double> bisection_GBps() const = 0;
   virtual std::vector<Layer> layers() const = 0;
   // All cables, where they are given one by one; empty where they follow from the structure.

@@ -52,12 +52,12 @@ std::string FatTree::link_name(LinkId link) const {
 std::string FatTree::switch_of(FabricPort port) const { return fmt::format("leaf{}", port / shape_.leaf_size); }
 
 std::optional<double> FatTree::bisection_GBps() const {
-  double narrowest = std::numeric_limits<double>::infinity();
-  double spine = 0, core = 0;
-  for (std::size_t i = 0; i < links_.size(); i += 2) (i < core_base_ ? spine : core) += links_[i].bandwidth_GBps;
-  if (spine > 0) narrowest = std::min(narrowest, spine / 2);
-  if (core > 0) narrowest = std::min(narrowest, core / 2);
-  return narrowest;
+  // What crosses climbs in one half and comes down in the other.
+  const auto level = [&](const LinkKind& kind, LinkId links) {
+    if (links == 0) return std::numeric_limits<double>::infinity();
+    return links / 2 * kind.narrower_GBps() / 2;
+  };
+  return std::min(level(shape_.spine, core_base_), level(shape_.core, LinkId(links_.size()) - core_base_));
 }
 
 std::vector<Layer> FatTree::layers() const {

@@ -78,8 +78,11 @@ std::optional<double> Torus::bisection_GBps() const {
   double narrowest = std::numeric_limits<double>::infinity();
   for (const Axis& a : axes_)
     if (a.size > 1) {
-      const double crossings = a.cables == a.size ? 2 : 1;
-      narrowest = std::min(narrowest, crossings * (routers_ / a.size) * shape_.link.forward.bandwidth_GBps);
+      // Round a ring one half reaches the other forwards at one end and backwards at the other.
+      const LinkKind& link = shape_.link;
+      const double across =
+          a.cables == a.size ? link.forward.bandwidth_GBps + link.reverse.bandwidth_GBps : link.narrower_GBps();
+      narrowest = std::min(narrowest, across * (routers_ / a.size));
     }
   return narrowest;
 }

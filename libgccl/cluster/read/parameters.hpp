@@ -1,6 +1,7 @@
 // Parameter sets: the costs of a card and the named kinds of links that cluster descriptions refer to.
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
@@ -17,6 +18,7 @@ namespace gccl {
 struct LinkKind {
   Link forward, reverse;
   LinkKind at(Tier tier) const;
+  double narrower_GBps() const { return std::min(forward.bandwidth_GBps, reverse.bandwidth_GBps); }
 };
 
 // What a set may hold.

@@ -94,8 +94,7 @@ class Inside {
     if (way) {
       const LinkKind across = read_link(*way, parameters_).at(Tier::node);
       // Routes take the widest of the shortest ways: cards below one root complex would take this one.
-      if (std::max(across.forward.bandwidth_GBps, across.reverse.bandwidth_GBps) >=
-          std::min(up.forward.bandwidth_GBps, up.reverse.bandwidth_GBps))
+      if (std::max(across.forward.bandwidth_GBps, across.reverse.bandwidth_GBps) >= up.narrower_GBps())
         way->fail("is as wide as \"switch_link\" or wider, expected a narrower link; \"root_link\" has no such limit");
       const Vertex between = graph_.add_switch(unused_name("across"));
       for (const Vertex s : switches) graph_.connect(s, between, across);

@@ -67,6 +67,17 @@ void add_diameter(const Cluster& cluster, Summary& s) {
     }
 }
 
+// What half of the NICs' cables carry: what leaves one half of them enters the other.
+double half_of_ports_GBps(const ComposedCluster& cluster) {
+  double out = 0, in = 0;
+  for (Rank n = 0; n < cluster.nodes(); ++n)
+    for (const LinkKind& port : cluster.type_of(n).ports) {
+      out += port.forward.bandwidth_GBps;
+      in += port.reverse.bandwidth_GBps;
+    }
+  return std::min(out, in) / 2;
+}
+
 }  // namespace
 
 Summary summarize(const Cluster& cluster) {
@@ -98,8 +109,7 @@ Summary summarize(const Cluster& cluster) {
     for (TierSummary& t : s.tiers) t.oversubscription.reset();
   if (s.nodes > 1)
     if (auto cut = composed->parts().fabric->bisection_GBps()) {
-      for (const TierSummary& t : s.tiers)
-        if (t.tier == Tier::leaf) cut = std::min(*cut, t.total_GBps / 4);  // one direction, half of the cables
+      if (s.nics > 0) cut = std::min(*cut, half_of_ports_GBps(*composed));
       if (std::isfinite(*cut)) s.bisection_GBps = cut;
     }
   return s;

@@ -24,9 +24,9 @@ struct Summary {
   std::uint64_t cards = 0, nodes = 0, nics = 0;
   std::uint64_t cards_per_node_min = 0, cards_per_node_max = 0;
   std::vector<TierSummary> tiers;  // those that have links
-  // One direction of the structure's cut into two halves of the ports: half of the NICs' cables, or half of a tree's
-  // level, or the cables between two halves of a dragonfly's groups or of a torus, whichever is least. Absent for a
-  // single node and for a custom fabric.
+  // The narrower direction of the structure's cut into two halves of the ports: half of the NICs' cables, or half of a
+  // tree's level, or the cables between two halves of a dragonfly's groups or of a torus, whichever is least. Absent
+  // for a single node and for a custom fabric.
   std::optional<double> bisection_GBps;
   // As routed: card i and card i + cards/2 all send to each other at one common rate, the highest that no link refuses;
   // the sum over one direction.
