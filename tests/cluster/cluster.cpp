@@ -450,6 +450,8 @@ TEST_CASE("every mistake is reported with its place") {
     }
     return "accepted";
   };
+  std::vector<int> all_of_512(512);
+  std::iota(all_of_512.begin(), all_of_512.end(), 0);
   const struct {
     std::string nodes, fabric, expected;
   } kMistakes[] = {
@@ -466,7 +468,15 @@ TEST_CASE("every mistake is reported with its place") {
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "ring", "link": "fast", "in_switch": true}}])", "",
        "unknown key \"in_switch\""},
       {R"([{"count": 1, "cards": 2, "inside": [{"kind": "switch", "link": "fast", "in_switch": true}, {"kind": "full_mesh", "link": "fast"}]}])",
-       "", "they have shorter ways"},
+       "",
+       "/nodes/0/inside/0/in_switch: card 0 sends to card 1 directly, expected all cards to send to each other over "
+       "switch"},
+      {R"([{"count": 1, "cards": 2, "inside": [{"kind": "switch", "link": "long", "in_switch": true}, {"kind": "switch", "link": "fast"}]}])",
+       "", "/nodes/0/inside/0/in_switch: card 0 sends to card 1 over switch1, expected"},
+      {fmt::format(R"([{{"count": 1, "cards": 512, "inside": {{"kind": "switch", "link": "fast"}},
+        "nics": {{"count": 512, "cards": [{}], "bus": "bus", "port": "port"}}}}])",
+                   fmt::join(std::vector(512, fmt::format("[{}]", fmt::join(all_of_512, ","))), ",")),
+       "", "/nodes/0/nics: has 525312 links for 1024 cards and NICs, more than routes can be computed for"},
       {R"([{"count": 1, "cards": 2}])", "", "no way from card 0 to card 1"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "pcie_tree", "cards_per_switch": 1, "switches_per_root": 1, "card_link": "fast", "switch_link": "bus", "across_link": "fast"}}])",
        "", "/across_link: is as wide as \"switch_link\" or wider, expected a narrower link"},

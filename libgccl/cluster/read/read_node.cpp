@@ -39,13 +39,37 @@ class Inside {
   // The PCIe switch above each card; empty without a PCIe tree.
   const std::vector<Vertex>& pcie() const { return pcie_; }
 
+  // Refuses switches that reduce where cards reach each other by another way. Routes are those of the whole graph.
+  void check_reducing() const {
+    std::vector<LinkId> way;
+    for (const auto& [value, hub] : reducing_)
+      for (Vertex a = 0; a < graph_.cards; ++a)
+        for (Vertex b = 0; b < graph_.cards; ++b) {
+          if (a == b) continue;
+          way.clear();
+          type_.routes.append(a, b, 0, way);
+          if (way.size() == 2 && graph_.edges[way[0]].to == hub) continue;
+          const std::string over = way.size() == 1 ? "directly" : "over " + graph_.vertex_name(graph_.edges[way[0]].to);
+          value.fail(fmt::format("card {} sends to card {} {}, expected all cards to send to each other over {}", a, b,
+                                 over, graph_.vertex_name(hub)));
+        }
+  }
+
+  void check_work(const Node& v, std::uint64_t more) const {
+    if ((graph_.edges.size() + more) * (graph_.cards + graph_.nics) > kRouteWorkMax)
+      v.fail(fmt::format("has {} links for {} cards and NICs, more than routes can be computed for",
+                         graph_.edges.size() + more, graph_.cards + graph_.nics));
+  }
+
  private:
   void add_switch(const Node& v) {
     v.allow({"kind", "link", "in_switch"});
-    if (const auto in_switch = v.find("in_switch"); in_switch && in_switch->boolean())
-      type_.in_switch = parameters_.in_switch_efficiency;
     const LinkKind link = read_link(v.at("link"), parameters_).at(Tier::card);
     const Vertex hub = graph_.add_switch(unused_name("switch"));
+    if (const auto in_switch = v.find("in_switch"); in_switch && in_switch->boolean()) {
+      type_.in_switch = parameters_.in_switch_efficiency;
+      reducing_.emplace_back(*in_switch, hub);
+    }
     for (Vertex c = 0; c < graph_.cards; ++c) graph_.connect(c, hub, link);
   }
 
@@ -147,16 +171,11 @@ class Inside {
     return name;
   }
 
-  void check_work(const Node& v, std::uint64_t more) const {
-    if ((graph_.edges.size() + more) * (graph_.cards + graph_.nics) > kRouteWorkMax)
-      v.fail(fmt::format("has {} links for {} cards and NICs, more than routes can be computed for",
-                         graph_.edges.size() + more, graph_.cards + graph_.nics));
-  }
-
   NodeType& type_;
   NodeGraph& graph_;
   const Parameters& parameters_;
   std::vector<Vertex> pcie_;
+  std::vector<std::pair<Node, Vertex>> reducing_;  // switches, and where they were asked to reduce
 };
 
 // serves[nic]: the cards that use it. By default neighbours share: card c of n uses NICs c*m/n .., or NIC i serves
@@ -190,9 +209,14 @@ void read_nics(const Node& v, NodeType& type, const Parameters& p, const Inside&
   NodeGraph& g = type.graph;
   type.ports.assign(g.nics, read_link(v.at("port"), p).at(Tier::leaf));
   const auto bus = v.find("bus");
+  std::vector<bool> linked(g.vertices(), false);
+  for (const auto& e : g.edges) linked[e.from] = true;
+  std::uint64_t buses = 0;
+  for (unsigned i = 0; i < g.nics; ++i)
+    if (!linked[g.nic(i)]) buses += inside.pcie().empty() ? 2 * serves[i].size() : 2;
+  inside.check_work(v, buses);
   for (unsigned i = 0; i < g.nics; ++i) {
-    const bool linked = std::any_of(g.edges.begin(), g.edges.end(), [&](const auto& e) { return e.from == g.nic(i); });
-    if (linked) continue;  // the explicit links say where it hangs
+    if (linked[g.nic(i)]) continue;  // the explicit links say where it hangs
     if (!bus) v.fail(fmt::format("\"bus\" is missing: NIC {} has no link inside the node", i));
     const LinkKind kind = read_link(*bus, p).at(Tier::nic);
     if (inside.pcie().empty()) {
@@ -267,9 +291,7 @@ NodeType read_node(const Node& v, const Parameters& defaults, bool bare) {
   if (nics) read_nics(*nics, type, parameters, inside, serves);
   type.routes = NodeRoutes(type.graph);
   assign_nics(type, serves);
-  if (type.in_switch > 0 && type.graph.cards > 1 && type.routes.distance(0, 1) != 2)
-    inside_value->fail(
-        "\"in_switch\" is for cards that reach each other through that switch, and they have shorter ways");
+  inside.check_reducing();
   for (const auto& e : type.graph.edges)
     if (e.from == 0 && e.link.tier == Tier::card) type.card_GBps += e.link.bandwidth_GBps;
   if (nics)
