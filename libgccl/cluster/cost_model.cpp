@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <unordered_map>
 
 #include "libgccl/cluster/link_loads.hpp"
@@ -11,8 +12,8 @@
 namespace gccl {
 namespace {
 
-// Nodes and cards looked at where a cluster has more: enough to meet every distance of a regular fabric.
-constexpr std::size_t kSamples = 256;
+// Nodes looked at where there are more.
+constexpr std::size_t kNodesLookedAt = 4096;
 // Where latency and bandwidth disagree, the slower of two hops is the one that takes longer for this many bytes.
 constexpr double kTypicalBytes = 1 << 20;
 
@@ -147,6 +148,22 @@ std::vector<Part::Kept> link_parts(const Cluster& cluster, const Groups& nodes) 
   return parts;
 }
 
+// Where forms take every message between nodes for one of m.net: the latency in the mean over the nodes 2^k further on,
+// which the steps of trees, of doubling and of halving take one after the other. On a torus few are far.
+void take_mean_latency(const Part& cluster, const std::vector<Card>& cards, CostModel& m) {
+  const Groups nodes = by_node(cluster.whole(), cards);
+  std::vector<LinkId> route;
+  double sum = 0, steps = 0;
+  for (std::size_t n = 1; n < nodes.size(); n *= 2) {
+    cluster.route(nodes[0][0], nodes[n][0], route);
+    sum += hop_over(cluster, nodes[0][0], nodes[n][0], route).alpha_ns;
+    ++steps;
+  }
+  if (steps == 0) return;
+  m.net.alpha_ns = m.net_all.alpha_ns = sum / steps;
+  if (nodes.size() == cards.size()) m.node = m.net;
+}
+
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
 CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
@@ -181,12 +198,15 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
     return m;
   }
 
-  // The node that is farthest from the first one.
+  // The node that is farthest from the first one. Those looked at are spread by the golden ratio: at equal distances,
+  // which may be a torus's row, all would be in one column.
   const auto& near = nodes[0];
   std::size_t far = 1, most_links = 0;
-  const std::size_t others = nodes.size() - 1, samples = std::min(others, kSamples);
-  for (std::size_t s = 0; s < samples; ++s) {
-    const std::size_t n = 1 + (s * others) / samples + (s + 1 == samples ? others - 1 - (s * others) / samples : 0);
+  const std::size_t others = nodes.size() - 1;
+  std::size_t stride = others <= kNodesLookedAt ? 1 : std::size_t(0.618034 * double(others));
+  while (std::gcd(stride, others) != 1) ++stride;
+  for (std::size_t s = 0; s < std::min(others, kNodesLookedAt); ++s) {
+    const std::size_t n = 1 + s * stride % others;
     cluster.route(near[0], nodes[n][0], route);
     if (route.size() > most_links) far = n, most_links = route.size();
   }
@@ -246,7 +266,11 @@ std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned ele
 CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<Card>& cards, unsigned element_bytes,
                      const Protocol& protocol, std::span<const Rank> order) {
   CostModel m = cost_without_loads(*cluster, cards, element_bytes, protocol);
-  if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return m;
+  if (cards.size() < 2) return m;
+  if (cards.size() > kTrafficCardsMax) {
+    take_mean_latency(Part(cluster, protocol), cards, m);
+    return m;
+  }
   const auto ranks = std::make_shared<const Ranks>(cluster, cards, order);
   add_loads(ranks, std::make_shared<const Part>(cluster, protocol), true, m);
   m.parts = OnDemand<std::vector<CostModel>>(

@@ -12,7 +12,8 @@ namespace gccl {
 // The alpha-beta-gamma parameters of ranks on these cards: rank r is on cards[r].
 // - alpha is both ends' overheads plus the latencies of the route's links, beta the inverse of its narrowest link;
 // - node: the slowest pair of cards of one node; equal to net when no node holds two of the cards;
-// - net: a card of the first node and its counterpart on the node that is the most links away;
+// - net: a card of the first node and its counterpart on the node that is the most links away (of more than 4096 nodes
+//   that of those looked at); on more than kTrafficCardsMax cards alpha is the mean over the nodes 2^k further on;
 // - net_all: the same two nodes while every card of the first one sends to its counterpart: each link is shared by the
 //   messages that cross it, the worst share counts. The fabric's load by other nodes is not part of it;
 // - all, inside, rail, doubling, rings: the same count for every rank's messages at once, as routed, so that the taper

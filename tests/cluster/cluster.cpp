@@ -424,6 +424,19 @@ TEST_CASE("a cut is as wide as its narrower direction") {
   }
 }
 
+TEST_CASE("the farthest node of a torus is found, and many cards' closed forms take the mean of doubling ways") {
+  const auto torus = [](int count, std::string_view dims) {
+    return make(fmt::format(R"([{{"count": {}, "cards": 1}}])", count),
+                fmt::format(R"({{"kind": "torus", "of": "cards", "dims": {}, "link": "trunk"}})", dims));
+  };
+  const auto cube = torus(4096, "[16, 16, 16]"), square = torus(65536, "[256, 256]");
+  CHECK(cost_without_loads(*cube, all_cards(*cube), 4).net.alpha_ns == 100 + 3 * 8 * 300);
+  CHECK(cost_without_loads(*square, all_cards(*square), 4).net.alpha_ns > 100 + 0.97 * 2 * 128 * 300);
+  // 1 + 2 + ... + 128 links along a row, and as many along a column.
+  const CostModel m = cost_model(*square, all_cards(*square), 4);
+  CHECK(16 * m.net.alpha_ns == doctest::Approx(16 * 100 + 2 * 255 * 300));
+}
+
 TEST_CASE("131072 cards stay small, and a route needs no search") {
   const auto c = make(switched(16384, 8, 8),
                       R"({"kind": "rail", "levels": 3, "leaf_size": 32, "pod_leaves": 64, "link": "trunk"})");
