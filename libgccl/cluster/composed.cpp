@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace gccl {
 namespace {
-
-constexpr std::uint16_t kNoNic = 0xffff;
 
 bool mesh(const NodeType& t) {
   for (unsigned a = 0; a < t.graph.cards; ++a)
@@ -51,18 +50,35 @@ ComposedCluster::ComposedCluster(Composition parts) : c_(std::move(parts)) {
   node_of_.resize(at.card);
   for (Rank n = 0; n < nodes; ++n)
     std::fill(node_of_.begin() + places_[n].card, node_of_.begin() + places_[n + 1].card, n);
-  if (c_.planes.cross_in_node) {
-    for (const NodeType& t : c_.types) {
-      auto& table = crossing_.emplace_back();
-      for (unsigned card = 0; card < t.graph.cards; ++card)
-        for (unsigned p = 0; p < c_.planes.count; ++p) {
-          const unsigned nic = t.nearest_nic(card, p, c_.planes.count);
-          table.push_back(nic < t.graph.nics ? std::uint16_t(nic) : kNoNic);
-        }
-    }
-  }
+  if (c_.planes.cross_in_node)
+    for (const NodeType& t : c_.types) crossing_.push_back(crossing_of(t));
   wiring_ = std::all_of(c_.types.begin(), c_.types.end(), mesh) ? View::Wiring::mesh : View::Wiring::crossbar;
   check_connected();
+}
+
+ComposedCluster::Crossing ComposedCluster::crossing_of(const NodeType& t) const {
+  Crossing crossing{.nics = {}, .begin = {0}, .own = {}};
+  const unsigned planes = c_.planes.count;
+  for (unsigned card = 0; card < t.graph.cards; ++card) {
+    for (unsigned p = 0; p < planes; ++p) {
+      for (const unsigned nic : t.nics_of_plane(card, p, planes)) crossing.nics.push_back(std::uint16_t(nic));
+      crossing.begin.push_back(std::uint32_t(crossing.nics.size()));
+    }
+    std::set<unsigned> own;
+    for (const unsigned nic : t.own[card]) own.insert(nic % planes);
+    crossing.own.push_back(std::uint16_t(own.size()));
+  }
+  return crossing;
+}
+
+std::optional<unsigned> ComposedCluster::cross(const NodeType& ta, unsigned a, unsigned plane, unsigned others,
+                                               unsigned turn) const {
+  const Crossing& c = crossing_[std::size_t(&ta - c_.types.data())];
+  const std::size_t at = std::size_t(a) * c_.planes.count + plane;
+  const unsigned many = c.begin[at + 1] - c.begin[at];
+  if (many == 0) return std::nullopt;
+  // Every so many turns lead to one plane.
+  return c.nics[c.begin[at] + (many == 1 ? 0 : turn / others % many)];
 }
 
 std::pair<unsigned, unsigned> ComposedCluster::choose(const NodeType& ta, unsigned a, const NodeType& tb, unsigned b,
@@ -72,10 +88,11 @@ std::pair<unsigned, unsigned> ComposedCluster::choose(const NodeType& ta, unsign
   const unsigned y = to.size() == 1 ? to[0] : to[turn % to.size()];
   if (!c_.planes.cross_in_node) return {x, y};
   const unsigned planes = c_.planes.count;
-  if (const unsigned nic = crossing_[std::size_t(&ta - c_.types.data())][a * planes + y % planes]; nic != kNoNic)
-    return {nic, y};
-  if (const unsigned nic = crossing_[std::size_t(&tb - c_.types.data())][b * planes + x % planes]; nic != kNoNic)
-    return {x, nic};
+  const auto own = [&](const NodeType& t, unsigned card) {
+    return unsigned(crossing_[std::size_t(&t - c_.types.data())].own[card]);
+  };
+  if (const auto nic = cross(ta, a, y % planes, own(tb, b), turn)) return {*nic, y};
+  if (const auto nic = cross(tb, b, x % planes, own(ta, a), turn)) return {x, *nic};
   return {x, y};
 }
 
@@ -127,7 +144,7 @@ void ComposedCluster::check_connected() const {
       }
       std::vector<bool> traits(2 * planes, false);
       for (const unsigned nic : t.own[card]) traits[nic % planes] = true;
-      for (unsigned p = 0; p < planes; ++p) traits[planes + p] = t.nearest_nic(card, p, planes) < t.graph.nics;
+      for (unsigned p = 0; p < planes; ++p) traits[planes + p] = !t.nics_of_plane(card, p, planes).empty();
       kinds.try_emplace(traits, Kind{n, card});
     }
   }

@@ -1,6 +1,8 @@
 // Nodes of a few kinds, joined by a fabric: the Cluster behind every cluster description.
 #pragma once
 
+#include <optional>
+
 #include "libgccl/cluster/fabrics/fabric.hpp"
 #include "libgccl/cluster/node_type.hpp"
 
@@ -13,7 +15,7 @@ constexpr std::uint64_t kLinksMax = 1u << 26;
 struct Planes {
   unsigned count = 1;
   // Sender and receiver use NICs of one plane: the receiver's own NIC says which, and the sender reaches its own node's
-  // NIC of that plane over the links inside the node (NCCL's PXN).
+  // NIC of that plane over the links inside the node (NCCL's PXN), of several in turn.
   bool cross_in_node = false;
   // Planes are not joined by the fabric, so every pair of cards needs a plane in common.
   bool separate = false;
@@ -84,13 +86,22 @@ class ComposedCluster final : public Cluster {
   // NICs for a message from card a of one kind of node to card b of another; `turn` chooses among several.
   std::pair<unsigned, unsigned> choose(const NodeType& ta, unsigned a, const NodeType& tb, unsigned b,
                                        unsigned turn) const;
+  // The NICs over which the cards of one kind of node reach a plane.
+  struct Crossing {
+    std::vector<std::uint16_t> nics;   // of all cards and planes, one after the other
+    std::vector<std::uint32_t> begin;  // [card * planes + plane]: where those begin in `nics`; one more
+    std::vector<std::uint16_t> own;    // [card]: planes that its own NICs are on
+  };
+  Crossing crossing_of(const NodeType& t) const;
+  // The NIC over which card a sends to a NIC of that plane, or takes from it; `others`: planes of the other card's own
+  // NICs, among which `turn` has chosen already. Nothing where none is within reach.
+  std::optional<unsigned> cross(const NodeType& ta, unsigned a, unsigned plane, unsigned others, unsigned turn) const;
   void check_connected() const;
 
   Composition c_;
   std::vector<Rank> node_of_;
-  std::vector<Place> places_;  // one more than nodes
-  std::vector<std::vector<std::uint16_t>>
-      crossing_;  // crossing_[type][card * planes + plane]: NIC; kNoNic: out of reach
+  std::vector<Place> places_;       // one more than nodes
+  std::vector<Crossing> crossing_;  // by kind of node
   Links links_;
   LinkId fabric_base_ = 0;
   View::Wiring wiring_ = View::Wiring::unknown;

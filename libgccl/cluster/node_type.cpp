@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <queue>
 #include <tuple>
@@ -65,18 +66,22 @@ unsigned NodeRoutes::distance(Vertex from, Vertex to) const {
   return links;
 }
 
-unsigned NodeType::nearest_nic(unsigned card, unsigned plane, unsigned planes) const {
+std::vector<unsigned> NodeType::nics_of_plane(unsigned card, unsigned plane, unsigned planes) const {
+  std::vector<unsigned> nics;
   for (const unsigned nic : own[card])
-    if (nic % planes == plane) return nic;
+    if (nic % planes == plane) nics.push_back(nic);
+  if (!nics.empty()) return nics;
   unsigned best = std::numeric_limits<unsigned>::max();
-  std::vector<unsigned> nearest;
   for (unsigned nic = plane; nic < graph.nics; nic += planes) {
     const unsigned d = routes.distance(card, graph.nic(nic));
-    if (d < best) best = d, nearest.clear();
-    if (d == best && d != std::numeric_limits<unsigned>::max()) nearest.push_back(nic);
+    if (d < best) best = d, nics.clear();
+    if (d == best && d != std::numeric_limits<unsigned>::max()) nics.push_back(nic);
   }
-  // Of equally near ones each card takes the one at its own place, so that a tray's cards use their own tray's NICs.
-  return nearest.empty() ? graph.nics : nearest[std::size_t(card) * nearest.size() / graph.cards];
+  // Each card takes its share of equally near ones, so that a tray's cards use their own tray's NICs.
+  const std::size_t first = std::size_t(card) * nics.size() / graph.cards,
+                    end = std::size_t(card + 1) * nics.size() / graph.cards;
+  if (nics.empty()) return nics;
+  return {nics.begin() + long(first), nics.begin() + long(std::max(first + 1, end))};
 }
 
 }  // namespace gccl

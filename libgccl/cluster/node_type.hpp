@@ -73,9 +73,9 @@ struct NodeType {
   double in_switch = 0;                    // as Cluster::in_switch of the node's cards
   double card_GBps = 0;                    // what leaves a card at once towards the others of its node, for reports
 
-  // The NIC of a plane (NIC i is in plane i % planes) for a card: its own, else the nearest; graph.nics when none is
-  // within reach.
-  unsigned nearest_nic(unsigned card, unsigned plane, unsigned planes) const;
+  // The NICs of a plane (NIC i is in plane i % planes) for a card: its own, else its share of the nearest; none where
+  // none is within reach.
+  std::vector<unsigned> nics_of_plane(unsigned card, unsigned plane, unsigned planes) const;
 };
 
 // Reads one element of "nodes". `defaults` are the cluster's parameters. With `bare` the cards themselves are the

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "libgccl/cluster/composed.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/summary.hpp"
@@ -311,6 +312,41 @@ TEST_CASE("cards with several NICs use them all, NIC i towards NIC i") {
     CHECK(r[0].back() == ends(r[2]).second.back());
   }
   CHECK(used.size() == 4);
+}
+
+TEST_CASE("the NICs of one rail or plane share what a card sends and takes") {
+  const auto rail = [](int rails) {
+    return fmt::format(R"({{"kind": "rail", "rails": {}, "leaf_size": 64, "link": "trunk"}})", rails);
+  };
+  for (const auto& shape :
+       {std::pair(switched(33, 1, 2), rail(1)), std::pair(switched(33, 1, 4), rail(2)),
+        std::pair(switched(33, 2, 8), rail(1)), std::pair(switched(33, 2, 8), rail(4)),
+        std::pair(switched(33, 2, 8),
+                  std::string(R"({"kind": "multi_plane", "planes": 2, "leaf_size": 64, "link": "trunk"})"))}) {
+    const auto c = make(shape.first, shape.second);
+    std::map<std::string, int> messages;  // by cable
+    for (Card from = 0; from < c->cards(); ++from)
+      for (Card to = 0; to < c->cards(); ++to)
+        if (c->node_of(from) != c->node_of(to))
+          for (const std::string& link : names(*c, from, to))
+            if (link.find("nic") != std::string::npos && link.find("card") == std::string::npos) ++messages[link];
+    const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const int least = std::min_element(messages.begin(), messages.end(), by_count)->second,
+              most = std::max_element(messages.begin(), messages.end(), by_count)->second;
+    INFO(shape.first, " and ", shape.second);
+    CHECK(messages.size() == 2 * dynamic_cast<const ComposedCluster&>(*c).nics());
+    CHECK(most <= 1.35 * least);
+  }
+  // A card without NICs on a plane takes its share of the others': of four for three cards the last one two.
+  const auto others =
+      make(R"([{"count": 9, "cards": 3, "inside": {"kind": "switch", "link": "fast"}, "nics": {"count": 12,
+      "cards": [[0], [1], [2], [0], [1], [2], [0], [1], [2], [0], [1], [2]], "bus": "bus", "port": "port"}}])",
+           rail(3));
+  std::set<std::string> used;
+  for (Card to = 3; to < others->cards(); to += 3)
+    for (const std::string& link : names(*others, 2, to))
+      if (link.find("->leaf") != std::string::npos) used.insert(ends(link).first);
+  CHECK(used == std::set<std::string>{"node0/nic6", "node0/nic9"});
 }
 
 TEST_CASE("links can differ in their two directions") {
