@@ -64,7 +64,20 @@ Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View&
       passed_on_(algorithm.interval && (!algorithm.in_switch || by_switch_)) {}
 
 Cost Prediction::of(const Slicing& slicing) {
-  return algorithm_.cost ? model_.protocol.operation_ns + work(slicing) : NAN;
+  if (!algorithm_.cost) return NAN;
+  return model_.protocol.operation_ns + std::max(work(slicing), messages_start(slicing));
+}
+
+// Of each share some rank, whose way is the longest, starts a message at least, and starts them one after the other.
+Cost Prediction::messages_start(const Slicing& slicing) {
+  if (whole(slicing)) return 0;
+  return latency() + double(std::min(slicing.shares, call_.count) - 1) * model_.overhead_ns;
+}
+
+// Whether it is predicted as one chunk.
+bool Prediction::whole(const Slicing& slicing) const {
+  return slicing.shares == 1 || call_.count <= 1 || view_.all.size == 1 || !tuning_.chunks_overlap ||
+         has_counts(call_.kind);
 }
 
 // A machine where a channel's own rate is all that takes time.
@@ -185,9 +198,7 @@ Cost Prediction::with_slices(Cost whole_blocks, const Slicing& s) const {
 // unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
 // No form describes that long chunks of several channels pass a port in turns, so that all of them come late.
 Cost Prediction::work(const Slicing& slicing) {
-  const bool whole = slicing.shares == 1 || call_.count <= 1 || view_.all.size == 1 || !tuning_.chunks_overlap ||
-                     has_counts(call_.kind);
-  if (whole) {
+  if (whole(slicing)) {
     const Cost one = algorithm_.cost(call_, view_, model_);
     if (!limited_) return one;
     return std::max(one, latency() + algorithm_.cost(call_, view_, channel_alone()));

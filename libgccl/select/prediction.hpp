@@ -39,6 +39,8 @@ class Prediction {
     Cost handling;  // the same of its messages alone
   };
 
+  bool whole(const Slicing& slicing) const;
+  Cost messages_start(const Slicing& slicing);
   Cost work(const Slicing& slicing);
   Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial) const;
   Cost drift_apart(const Chunk& chunk, const Slicing& slicing, Cost serial);

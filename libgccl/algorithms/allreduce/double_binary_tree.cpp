@@ -73,8 +73,10 @@ Cost double_binary_tree_all_reduce_interval(const Call& c, const View& v, const 
                link = known > 0 ? known : 2 * p.trees(v.all.size / 2, false).shared_ns_per_byte;
   const Cost one = double_binary_tree_all_reduce_cost(v.all.size, bytes, p),
              block = double_binary_tree_all_reduce_cost(v.all.size, bytes * double(s.lanes), p);
-  const Cost busiest = std::max({half * link, m.combine(bytes), 4 * m.exchange_gap_ns()});
-  return after_in_step(meeting(one, busiest, chunks_in_flight(s, v.all.size == 2 ? 4 : 8)), one, block, s);
+  const Cost handling = 4 * m.exchange_gap_ns(), busiest = std::max({half * link, m.combine(bytes), handling});
+  const Cost handled = one + double(s.lanes - 1) * handling;
+  return after_in_step(meeting(one, busiest, chunks_in_flight(s, v.all.size == 2 ? 4 : 8)), one,
+                       std::max(block, handled), s);
 }
 
 }  // namespace
