@@ -52,9 +52,10 @@ struct Ranks {
   std::vector<Card> cards;
   std::shared_ptr<const Groups> whole, nodes, rails;  // all of them in `order`; by node; by place
   bool regular = true;                                // they follow each other node by node, as many on each
+  Rank root;                                          // where chains begin
 
   Ranks(std::shared_ptr<const Cluster> c, const std::vector<Card>& on, std::span<const Rank> order)
-      : cluster(std::move(c)), cards(on) {
+      : cluster(std::move(c)), cards(on), root(order.empty() ? 0 : order[0]) {
     Groups n = by_node(*cluster, cards);
     for (std::size_t k = 0, r = 0; k < n.size(); ++k) {
       regular = regular && n[k].size() == n[0].size();
@@ -68,22 +69,26 @@ struct Ranks {
   }
 };
 
-// `back`: also the way back.
-std::vector<RingLoads> rings_of(const Part& cluster, const std::vector<Card>& cards, bool back) {
+// `chains`: also those of the chains from that rank on, which have no message that closes the ring.
+std::vector<RingLoads> rings_of(const Part& cluster, const std::vector<Card>& cards, std::optional<Rank> chains) {
   std::vector<RingLoads> rings;
   const Layout layout = layout_of(cluster.whole(), cards);
   View v = layout.view(0);
-  Messages messages(cluster), returning(cluster);
+  Messages messages(cluster), chain(cluster), back(cluster);
   for (const Rank most = std::min(ChannelOrder::different(v), kChannelsLookedAt); v.channel < most;) {
     const ChannelOrder order(v);
     for (Rank i = 0; i < order.size; ++i) {
-      messages.add(cards[order[i]], cards[order[i + 1]]);
-      if (back) returning.add(cards[order[i + 1]], cards[order[i]]);
+      const Card from = cards[order[i]], to = cards[order[i + 1]];
+      messages.add(from, to);
+      if (!chains || order[i + 1] == *chains) continue;
+      chain.add_last_of(messages, from, to, 1);
+      back.add(to, from);
     }
     if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
     rings.push_back(ring_of(messages, v.channel));
     rings.back().next = rings[0].next;  // channels drift apart, and then share links without meeting on them
-    rings.back().back_ns_per_byte = returning.busiest_ns();
+    rings.back().chain = {chain.mean(false), chain.alone(), chain.busiest_ns()};
+    rings.back().back = {back.mean(false), back.alone(), back.busiest_ns()};
   }
   return rings;
 }
@@ -98,10 +103,11 @@ double two_level_rings(const Part& cluster, const Groups& nodes, const Groups& r
   return rings.busiest_ns();
 }
 
-void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> part, bool back, CostModel& m) {
+void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> part, bool chains, CostModel& m) {
   const Groups& nodes = *ranks->nodes;
   m.all = loads_of(part, ranks->whole, ranks->regular ? Rank(nodes.size()) : 1);
-  m.rings = OnDemand<std::vector<RingLoads>>([=] { return rings_of(*part, ranks->cards, back); });
+  m.rings = OnDemand<std::vector<RingLoads>>(
+      [=] { return rings_of(*part, ranks->cards, chains ? std::optional(ranks->root) : std::nullopt); });
   m.doubling = OnDemand<Hop>([=] { return doubling_way(*part, ranks->cards); });
   m.inside = loads_of(part, ranks->nodes, 1);
   m.rail = loads_of(part, ranks->rails, 1);

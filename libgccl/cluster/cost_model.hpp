@@ -24,7 +24,8 @@ namespace gccl {
 // The loads are worked out when a form asks for them, by the cluster's routes: it outlives the model and its copies, or
 // they hold it.
 constexpr std::size_t kTrafficCardsMax = 1 << 15;
-// `order`: the ranks as a call with a root takes them (order_from_root), for `all`; empty: by their numbers.
+// `order`: the ranks as a call with a root takes them (order_from_root), for `all`, and chains begin at its first one;
+// empty: by their numbers.
 CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<Card>& cards, unsigned element_bytes,
                      const Protocol& protocol = {}, std::span<const Rank> order = {});
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,

@@ -26,7 +26,9 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
           .next_alone = m.mean(false),
           .busiest = shift_of(m),
           .together = m.mean(true),
-          .slowest = m.alone()};
+          .slowest = m.alone(),
+          .chain = {},
+          .back = {}};
 }
 
 // Member i of each group sends to member i + d.

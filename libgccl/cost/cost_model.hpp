@@ -37,12 +37,16 @@ struct TreeLevel {
 // The hops of a ring, or of several at once, in the orders of so many channels, of which each carries as many bytes.
 struct RingLoads {
   Rank channels = 0;
-  Hop next;                     // the mean message, with what the others of its ring take of its links
-  Hop next_alone;               // the same, one message at a time
-  Hop busiest;                  // the mean latency, and the busiest link
-  Hop together;                 // the mean message, with what those of all rings take of its links
-  Hop slowest;                  // the slowest message alone
-  double back_ns_per_byte = 0;  // the busiest link's share of a byte while each sends to the one before it
+  Hop next;        // the mean message, with what the others of its ring take of its links
+  Hop next_alone;  // the same, one message at a time
+  Hop busiest;     // the mean latency, and the busiest link
+  Hop together;    // the mean message, with what those of all rings take of its links
+  Hop slowest;     // the slowest message alone
+  // The same without the message to a call's root, which would close the ring: from the root on, and back to it.
+  struct Chain {
+    Hop next_alone, slowest;
+    double ns_per_byte = 0;  // the busiest link's share of a byte
+  } chain, back;
 
   // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
   // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
@@ -273,11 +277,13 @@ struct CostModel {
     const Rank rest = v.channels % more.channels;
     more.together.beta_ns_per_byte *= double(v.channels) / more.channels;
     more.busiest.beta_ns_per_byte *= v.channels / more.channels;
-    more.back_ns_per_byte *= v.channels / more.channels;
+    more.chain.ns_per_byte *= v.channels / more.channels;
+    more.back.ns_per_byte *= v.channels / more.channels;
     if (rest > 0) {
       const auto r = std::ranges::find_if(*rings, [&](const RingLoads& one) { return one.channels >= rest; });
       more.busiest.beta_ns_per_byte += r->busiest.beta_ns_per_byte;
-      more.back_ns_per_byte += r->back_ns_per_byte;
+      more.chain.ns_per_byte += r->chain.ns_per_byte;
+      more.back.ns_per_byte += r->back.ns_per_byte;
     }
     more.channels = v.channels;
     return more;

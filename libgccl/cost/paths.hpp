@@ -125,31 +125,27 @@ class Paths {
     if (traffic_->known()) return traffic_->ring(steps, bytes, combining, model_->met(bytes));
     return steps * (*every_)(bytes) + combining;
   }
-  // The busiest link's share of a byte of each message while all ranks send to the next one of v.channels rings.
-  double ring_ns_per_byte() const {
-    return model_->rings ? model_->channels(*view_).busiest.beta_ns_per_byte : shift(1).beta_ns_per_byte;
+  // The busiest link's share of a byte of each message while all ranks of v.channels chains send to the next one, or to
+  // the one before.
+  double chain_ns_per_byte(Tree way) const {
+    return model_->rings ? chain_of(model_->channels(*view_), way).ns_per_byte : shift(1).beta_ns_per_byte;
   }
-  // The same while they send to the one before.
-  double back_ns_per_byte() const {
-    return model_->rings ? model_->channels(*view_).back_ns_per_byte : ring_ns_per_byte();
-  }
-  // The slowest message of any to the next one.
-  Hop slowest_next() const {
+  // The slowest of a chain's messages.
+  Hop slowest_in_chain(Tree way) const {
     if (every_) return traffic_->known() ? traffic_->next->slowest : *every_;
-    return model_->rings ? model_->rings->front().slowest : model_->widest(*view_);
+    return model_->rings ? chain_of(model_->rings->front(), way).slowest : model_->widest(*view_);
   }
-  // How many of v.channels channels' messages share a link while all of them are where their orders begin.
-  double in_step() const {
+  // How many of v.channels chains' messages share a link while all of them are where their orders begin.
+  double in_step(Tree way) const {
     if (!model_->rings) return 1;
-    const double alone = model_->rings->front().busiest.beta_ns_per_byte;
-    return alone > 0 ? std::max(1.0, ring_ns_per_byte() / alone) : 1;
+    const double alone = chain_of(model_->rings->front(), way).ns_per_byte;
+    return alone > 0 ? std::max(1.0, chain_ns_per_byte(way) / alone) : 1;
   }
-  // Hops one after the other from the first to the last of n members.
-  Cost chain(Rank n, double bytes) const {
+  // Hops one after the other from the first to the last of n members, or back.
+  Cost chain(Rank n, double bytes, Tree way) const {
     if (!every_ && model_->rings) {
-      // In the first order, and from the first rank on, the hop that would close the ring is between nodes.
       const RingLoads& r = model_->rings->front();
-      return view_->channels > 1 ? (n - 1) * r.next_alone(bytes) : n * r.next_alone(bytes) - r.slowest(bytes);
+      return (n - 1) * (view_->channels > 1 ? r.next_alone : chain_of(r, way).next_alone)(bytes);
     }
     if (traffic_->known()) return (n - 1) * traffic_->next->ring.next_alone(bytes);
     if (every_) return (n - 1) * (*every_)(bytes);
@@ -158,6 +154,7 @@ class Paths {
   }
 
  private:
+  static RingLoads::Chain chain_of(const RingLoads& r, Tree way) { return way == Tree::down ? r.chain : r.back; }
   // Requires that routes are known.
   const LinkLoads::Binomial& binomial(Tree way) const {
     return way == Tree::down ? *traffic_->binomial_down : *traffic_->binomial_up;

@@ -11,7 +11,7 @@
 namespace gccl {
 namespace {
 
-Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes); }
+Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes, Tree::down); }
 
 Schedule chain_broadcast(Call c, View v, Share mine) {
   const Chain chain(v, c.root);
@@ -43,12 +43,15 @@ double drift(const View& v, const Slicing& s, double bytes) {
 // for their receive one a lane.
 Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
-  const double bytes = m.bytes(double(c.count)), block = bytes * p.ring_ns_per_byte(), link = block / v.channels;
+  const double bytes = m.bytes(double(c.count)), block = bytes * p.chain_ns_per_byte(Tree::down),
+               link = block / v.channels;
   const bool by_network = v.nodes > 1 && block > 1.05 * v.channels * bytes * m.node.beta_ns_per_byte;
   const Cost busiest = std::max(link * (by_network ? 1 : drift(v, s, bytes)), m.exchange_gap_ns());
-  const Cost window = m.in_channel(p.slowest_next(), bytes) / chunks_in_flight(s, m.met(bytes) ? s.window : 1);
+  const Cost window =
+      m.in_channel(p.slowest_in_chain(Tree::down), bytes) / chunks_in_flight(s, m.met(bytes) ? s.window : 1);
   const double links = by_network ? v.nodes - 1 : v.all.size - 1;
-  const Cost in_step = double(s.lanes - 1) * busiest + blocks_in_step(links, bytes) * (block - block / p.in_step());
+  const Cost in_step =
+      double(s.lanes - 1) * busiest + blocks_in_step(links, bytes) * (block - block / p.in_step(Tree::down));
   return after_in_step(std::max(busiest, window), 0, in_step, s);
 }
 

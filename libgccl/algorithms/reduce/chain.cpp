@@ -11,7 +11,7 @@ namespace gccl {
 namespace {
 
 Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
-  return p.chain(n, bytes) + (n - 1) * p.model().combine(bytes);
+  return p.chain(n, bytes, Tree::up) + (n - 1) * p.model().combine(bytes);
 }
 
 Schedule chain_reduce(Call c, View v, Share mine) {
@@ -36,8 +36,9 @@ constexpr double kDrift = 1.06;
 Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
   const double bytes = m.bytes(double(c.count));
-  const Cost link = bytes * p.back_ns_per_byte(), combine = m.combine(bytes);
-  const Cost cycle = v.all.size > 2 ? (m.in_channel(p.slowest_next(), bytes) + combine) / double(s.lanes) : 0;
+  const Cost link = bytes * p.chain_ns_per_byte(Tree::up), combine = m.combine(bytes);
+  const Cost cycle =
+      v.all.size > 2 ? (m.in_channel(p.slowest_in_chain(Tree::up), bytes) + combine) / double(s.lanes) : 0;
   const double drift = bytes > kTurnsAbove && s.lanes > 1 && v.nodes > 1 ? kDrift : 1;
   const Cost busiest = std::max({link / v.channels * drift, m.exchange_gap_ns(), combine});
   const Cost each = cycles_meet(cycle, busiest);
@@ -45,7 +46,7 @@ Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, con
   // wait for each other's combining (1.6: by the flow engine, 4 ranks of dgx-h100-superpod-2048, 1 GiB, 16 and 32
   // channels; 0.8: by the times of cycles_meet()).
   const double links = bytes <= kTurnsAbove ? 0.8 : combine * v.channels > link ? 1 : std::min(1.6, v.all.size - 2.0);
-  const Cost in_step = double(s.lanes - 1) * busiest + links * (link - link / p.in_step());
+  const Cost in_step = double(s.lanes - 1) * busiest + links * (link - link / p.in_step(Tree::up));
   return after_in_step(each, 0, in_step, s);
 }
 
