@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -37,12 +38,16 @@ std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
     std::map<LinkId, std::uint64_t> places;  // which ways have links in common
     const auto add_way = [&](Card from, Card to, bool inside) {
       cluster.route(from, to, route);
+      if (!inside) {  // up to the NIC; to cards that are joined to other nodes' there is no one way out
+        const auto out = std::ranges::find_if(route, [&](LinkId l) { return cluster.links()[l].tier >= Tier::nic; });
+        if (out == route.end())
+          route.clear();
+        else
+          route.erase(out + (cluster.links()[*out].tier == Tier::nic), route.end());
+      }
       for (const LinkId l : route) {
-        const Tier tier = cluster.links()[l].tier;
-        if (!inside && tier > Tier::nic) break;
         all.push_back(as[cluster.links().kind(l)]);
         all.push_back(places.try_emplace(l, places.size()).first->second);
-        if (!inside && tier == Tier::nic) break;
       }
       all.push_back(~std::uint64_t(0));
     };

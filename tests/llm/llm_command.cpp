@@ -98,7 +98,8 @@ TEST_CASE("of nodes that are not alike one of each kind is played, and of stages
   // as long as those that are played.
   const auto check_like_all = [](const Json& document, Rank ranks, Rank data, std::size_t nodes_played) {
     const Folder folder;
-    for (const Json& t : step_of(document)["traffic"]) {
+    const Json step = step_of(document);
+    for (const Json& t : step["traffic"]) {
       const Json& call = t["calls"][0];
       const bool tensor = t["kind"] == "tensor";
       if (!tensor && t["kind"] != "data") continue;
@@ -127,6 +128,17 @@ TEST_CASE("of nodes that are not alike one of each kind is played, and of stages
   check_like_all(stages, 256, 32, 2 + 2);
   for (Rank r = 0; r < 256; ++r) stages["placement"]["cards"].push_back((r + 128) % 256);
   check_like_all(stages, 256, 32, 2 + 2);
+}
+
+TEST_CASE("nodes of a card torus are of one kind, of which one node is played, and one of its stages") {
+  // A node has 2 x 2 cards; ranks 0, 1 and 16, 17 are on the first. A row of 16 cards is a stage, two share nodes.
+  const Json step = step_of(
+      patched(small_step(), R"({"cluster": "tpu-v4-4096", "parallel": {"tensor": 2, "data": 8, "pipeline": 4}})"));
+  for (const Json& t : step["traffic"]) {
+    CAPTURE(t["what"].get<std::string>());
+    if (t["kind"] == "tensor") CHECK(t["calls"][0]["groups_played"] == 2);
+    if (t["kind"] == "data") CHECK(t["calls"][0]["groups_played"] == 2 * 2);
+  }
 }
 
 TEST_CASE("two communications that each take all of a link slow each other down twice") {
