@@ -151,26 +151,29 @@ function sectionsOf(result) {
     const names = [...wins.keys()].sort((a, b) => wins.get(b) - wins.get(a));
     for (const one of same.flatMap(s => s.series)) one.index = names.indexOf(one.base);
   }
-  for (const section of sections) section.title = titleAmong(section, sections);
+  for (const same of groupBy(sections, s => [s.first.cluster, title(s.first)])) addTitles(same);
   return sections;
 }
 
 const title = run => text(run.collective) + (run.label ? ` \u2013 ${text(run.label)}` : "");
-// With what tells the section from others of its cluster that would have the same title.
-function titleAmong(section, sections) {
-  const first = section.first,
-        others = sections.filter(s => s.first.cluster === first.cluster && title(s.first) === title(first)),
-        differs = key => distinct(others.map(s => key(s.first))).length > 1;
-  const words = [
-    section.x === "bytes" && differs(run => run.ranks) && plural(number(first.ranks) ?? 0, "rank"),
-    differs(run => run.groups) && plural(number(first.groups) ?? 1, "group"),
-    differs(partOfWorld) && `of ${plural(number(first.world_ranks) ?? 0, "rank")}`,
-    ...["dtype", "op"].map(part => differs(run => run[part]) && text(first[part])),
-    differs(run => run.root) && `root ${text(first.root)}`, differs(run => run.in_place) && first.in_place && "in place",
-    distinct(others.filter(s => asked(s.first) === asked(first)).map(s => s.first.like_run)).length > 1 &&
-        `run ${text(first.run)}`
-  ].filter(word => word);
-  return title(first) + (words.length ? ` (${words.join(", ")})` : "");
+// To sections of one cluster that would have the same title: with what tells them apart.
+function addTitles(sections) {
+  const parts = [
+    [run => run.ranks, (run, x) => x === "bytes" && plural(number(run.ranks) ?? 0, "rank")],
+    [run => run.groups, run => plural(number(run.groups) ?? 1, "group")],
+    [partOfWorld, run => `of ${plural(number(run.world_ranks) ?? 0, "rank")}`],
+    [run => run.dtype, run => text(run.dtype)], [run => run.op, run => text(run.op)],
+    [run => run.root, run => `root ${text(run.root)}`], [run => run.in_place, run => run.in_place && "in place"]
+  ].filter(([key]) => distinct(sections.map(s => key(s.first))).length > 1);
+  for (const same of groupBy(sections, s => asked(s.first))) {
+    const several = distinct(same.map(s => s.first.like_run)).length > 1;
+    for (const section of same) {
+      const first = section.first;
+      const words = [...parts.map(([, say]) => say(first, section.x)), several && `run ${text(first.run)}`];
+      const said = words.filter(word => word).join(", ");
+      section.title = title(first) + (said ? ` (${said})` : "");
+    }
+  }
 }
 function sectionTitle(section) {
   return section.title;
