@@ -25,6 +25,7 @@ constexpr double kEnginesApart = 10;       // percent
 constexpr double kTickUs = 1e-3;           // virtual time is in whole nanoseconds: a smaller difference is rounding
 constexpr std::uint64_t kLarge = 1 << 20;  // bytes: latency alone explains idle links below this
 constexpr std::size_t kSpansMax = 4;
+constexpr const char* kDimensions[] = {"chunks", "channels", "window", "protocol", "planner"};
 
 std::string text(const Json& row, const char* key) {
   const auto at = row.find(key);
@@ -70,6 +71,10 @@ std::string stated(const Json& row, const char* key) {
   return protocol ? text(row, key) : json::format_value(row.at(key));
 }
 
+bool stated_differs(const Rows& rows, const char* key) {
+  return std::ranges::any_of(rows, [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); });
+}
+
 std::string parts_of(const Json& row, std::initializer_list<const char*> keys) {
   std::string all;
   for (const char* key : keys) all += row.contains(key) ? json::format_value(row[key]) + ' ' : "- ";
@@ -86,10 +91,8 @@ std::string part_of_world(const Json& row) {
 class Contest {
  public:
   Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
-    for (const char* key : {"chunks", "channels", "window", "protocol", "planner"})
-      if (std::any_of(rows.begin(), rows.end(),
-                      [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
-        dimensions_.push_back(key);
+    for (const char* key : kDimensions)
+      if (stated_differs(rows, key)) dimensions_.push_back(key);
     for (const Json* row : rows)
       if (number(*row, "time_us") >= 0 && completed(*row)) columns_[x(*row)].push_back(row);
     for (auto& [at, column] : columns_)
@@ -235,7 +238,8 @@ std::string choice_note(const Json& result, const Rows& rows) {
   double total = 0, worst = -1;
   std::size_t points = 0, hits = 0;
   const Json* at = nullptr;
-  if (!result.contains("choices") || !result["choices"].is_array()) return "";
+  const bool some = std::ranges::any_of(rows, [](const Json* r) { return r->value("auto", Json()) == true; });
+  if (!some || !result.contains("choices") || !result["choices"].is_array()) return "";
   for (const Json& c : result["choices"]) {
     const double regret = c.is_object() ? number(c, "regret_percent") : NAN;
     if (!(regret >= 0) || whole(c, "compared", 2) < 2) continue;
@@ -373,15 +377,21 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
           {"notes", notes}};
 }
 
-// Several collectives have one time; each run is a finding of its own.
-Json finding_of_sequence(const Json& row) {
-  if (!(number(row, "time_us") >= 0)) return Json();
-  std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
-              words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
+std::string name_of_sequence(const Json& row) { return text(row, text(row, "label").empty() ? "algorithm" : "label"); }
+
+// Several collectives have one time; each row is a finding of its own.
+Json finding_of_sequence(const Json& row, const std::string& apart) {
+  const double us = number(row, "time_us");
+  if (!(us >= 0)) return Json();
+  std::string words = fmt::format("{} on {} ({} engine)", completed(row) ? format_time(us) : "not completed",
                                   counted(whole(row, "ranks"), "rank"), text(row, "engine"));
-  for (const std::string& more : {fault_words(row), limit_of(row)})
-    if (!more.empty()) words += "; " + more;
-  return {{"cluster", text(row, "cluster")}, {"subject", subject}, {"headline", words + "."}, {"notes", Json::array()}};
+  if (completed(row))
+    for (const std::string& more : {fault_words(row), limit_of(row)})
+      if (!more.empty()) words += "; " + more;
+  return {{"cluster", text(row, "cluster")},
+          {"subject", name_of_sequence(row) + apart},
+          {"headline", words + "."},
+          {"notes", Json::array()}};
 }
 
 }  // namespace
@@ -400,29 +410,53 @@ Json findings(const Json& result) {
   Json all = Json::array();
   // Families have one headline each, so their subjects must differ by what the families differ in.
   const auto related = [](const Json& row) {
-    return parts_of(row, {"cluster", "collective", "label"}) + (is_sequence(row) ? json::format_value(row) : "");
+    return parts_of(row, {"cluster", "collective", "label"}) + (is_sequence(row) ? name_of_sequence(row) : "");
   };
   // What is asked of them differs otherwise, so that neither is better than the other.
   const auto asked = [&](const Json& row) {
     return related(row) + parts_of(row, {"dtype", "op", "root", "in_place", "groups"}) + part_of_world(row);
   };
-  const auto like = [&](const Json& row) { return asked(row) + parts_of(row, {"like_run"}); };
-  std::map<std::string, Rows> relatives, alike;
-  for (const Json* row : rows) relatives[related(*row)].push_back(row), alike[asked(*row)].push_back(row);
+  const auto like = [&](const Json& row) {
+    return asked(row) + parts_of(row, {"like_run"}) + (is_sequence(row) ? fmt::format("{}", fmt::ptr(&row)) : "");
+  };
+  std::map<std::string, std::set<std::string_view>> differing;  // by what relates rows: the fields they differ in
+  for (const Rows& relatives : grouped(rows, related)) {
+    auto& keys = differing[related(*relatives[0])];
+    for (const char* key :
+         {"groups", "dtype", "op", "root", "in_place", "algorithm", "bytes", "ranks", "engine", "run"})
+      if (kinds(relatives, key) > 1) keys.insert(key);
+    for (const char* key : kDimensions)
+      if (stated_differs(relatives, key)) keys.insert(key);
+    const std::string part = part_of_world(*relatives[0]);
+    if (std::ranges::any_of(relatives, [&](const Json* r) { return part_of_world(*r) != part; }))
+      keys.insert("world_ranks");
+  }
+  std::set<std::string> unlike;  // what several runs ask for that may not be compared
+  for (const Rows& same : grouped(rows, asked))
+    if (kinds(same, "like_run") > 1) unlike.insert(asked(*same[0]));
   for (const Rows& same : grouped(rows, like)) {
     const Json& first = *same[0];
-    const Rows& others = relatives.at(related(first));
+    const auto& keys = differing.at(related(first));
+    const auto differs = [&](std::string_view key) { return keys.contains(key); };
     std::string apart;
-    if (kinds(others, "groups") > 1) apart += ", " + counted(whole(first, "groups"), "group");
-    if (std::ranges::any_of(others, [&](const Json* r) { return part_of_world(*r) != part_of_world(first); }))
-      apart += fmt::format(" of {} ranks", whole(first, "world_ranks"));
-    for (const char* key : {"dtype", "op"})
-      if (first.contains(key) && kinds(others, key) > 1) apart += ", " + text(first, key);
-    if (first.contains("root") && kinds(others, "root") > 1) apart += fmt::format(", root {}", whole(first, "root"));
-    if (first.value("in_place", Json()) == true && kinds(others, "in_place") > 1) apart += ", in place";
-    if (kinds(alike.at(asked(first)), "like_run") > 1) apart += fmt::format(" (run {})", whole(first, "run"));
     if (is_sequence(first)) {
-      all.push_back(finding_of_sequence(first));
+      if (differs("algorithm")) apart += ", " + text(first, "algorithm");
+      if (differs("bytes")) apart += ", " + json::format_bytes(whole(first, "bytes"));
+      if (differs("ranks")) apart += ", " + counted(whole(first, "ranks"), "rank");
+      if (differs("engine")) apart += fmt::format(", {} engine", text(first, "engine"));
+      for (const char* key : kDimensions)
+        if (differs(key) && !stated(first, key).empty()) apart += fmt::format(", {} {}", key, stated(first, key));
+    }
+    if (differs("groups")) apart += ", " + counted(whole(first, "groups"), "group");
+    if (differs("world_ranks")) apart += fmt::format(" of {} ranks", whole(first, "world_ranks"));
+    for (const char* key : {"dtype", "op"})
+      if (first.contains(key) && differs(key)) apart += ", " + text(first, key);
+    if (first.contains("root") && differs("root")) apart += fmt::format(", root {}", whole(first, "root"));
+    if (first.value("in_place", Json()) == true && differs("in_place")) apart += ", in place";
+    if (is_sequence(first) ? differs("run") : unlike.contains(asked(first)))
+      apart += fmt::format(" (run {})", whole(first, "run"));
+    if (is_sequence(first)) {
+      all.push_back(finding_of_sequence(first, apart));
     } else {
       const bool by_ranks = kinds(same, "bytes") == 1;
       const auto split = grouped(same, [&](const Json& row) { return by_ranks ? 0 : whole(row, "ranks"); });

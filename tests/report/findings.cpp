@@ -146,6 +146,32 @@ TEST_CASE("subjects differ wherever there are several findings of one collective
   CHECK(headline({nccl, openmpi}).starts_with("use ring, planner nccl (ring, planner openmpi takes 100 % longer): "));
 }
 
+TEST_CASE("subjects differ of sequences and of what is repeated") {
+  json rows = json::array();
+  for (const int like : {0, 1})
+    for (const char* label : {"", "x"})
+      for (const char* algorithm : {"ring", "tree"})
+        for (const std::uint64_t bytes : {1024, 4096})
+          for (const int chunks : {1, 8})
+            for (const int ranks : {8, 16})
+              for (const char* engine : {"model", "flow"}) {
+                rows.push_back(row(algorithm, bytes, 10));
+                rows.back().update({{"run", like}, {"like_run", like}, {"label", label}, {"chunks", chunks}});
+                rows.back().update({{"ranks", ranks}, {"engine", engine}, {"operations", json::array()}});
+              }
+  json found = findings({{"runs", rows}});
+  std::set<std::string> subjects;
+  for (const json& f : found) subjects.insert(f["subject"]);
+  CHECK(subjects.size() == rows.size());
+  CHECK(subjects.count("tree, 4 KiB, 16 ranks, flow engine, chunks 8 (run 1)") == 1);
+  CHECK(subjects.count("x, ring, 1 KiB, 8 ranks, model engine, chunks 1 (run 0)") == 1);
+  json alone = row("ring", 1024, 10);
+  alone["operations"] = json::array();
+  CHECK(findings(result({alone}))[0]["subject"] == "ring");
+  alone["faults"] = {{"completed", false}};
+  CHECK(findings(result({alone}))[0]["headline"] == "not completed on 8 ranks (model engine).");
+}
+
 TEST_CASE("what did not complete is said to, and recommended by nobody") {
   json failed = row("a", 1024, 1);
   failed.update({{"busbw_GBps", nullptr}, {"faults", {{"completed", false}}}});
