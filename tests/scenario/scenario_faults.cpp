@@ -578,6 +578,10 @@ TEST_CASE("what did not complete has no bandwidth and no winner, and its time is
   // Where the end is asked for, how long it took may be, too.
   CHECK(played({{"completed", false}, {"max_time_us", "1000s"}})["ok"] == true);
   CHECK(played({{"completed", false}, {"max_time_us", 5}})["ok"] == false);  // none returns before the crash
+  CHECK(played(Json::array({{{"completed", false}}, {{"max_time_us", "1000s"}}}))["ok"] == true);
+  CHECK(played(Json::array({{{"max_time_us", 5}}, {{"completed", false}}}))["ok"] == false);
+  const Json ring = played(Json::array({{{"algorithm", "ring"}, {"completed", false}}, {{"max_time_us", "1000s"}}}));
+  CHECK(has(ring["expectations"][1]["found"], "1 of which breaks it"));  // nothing is said of the other
 }
 
 TEST_CASE("a rank that starts late may be called failed, which is no false alarm once it is late for long") {

@@ -1,5 +1,5 @@
-// "max_time_us", "min_time_us": every selected result took at most, at least this long. Where `"completed": false`
-// stands beside it, the time is that until all ranks have returned.
+// "max_time_us", "min_time_us": every selected result took at most, at least this long. Where the run's expectations
+// say `"completed": false` of a result, its time is that until all ranks have returned.
 #include <fmt/format.h>
 
 #include "sim/scenario/judge/check.hpp"
@@ -12,17 +12,14 @@ void read_time(const json::Node& value, const ScenarioRun&, Expectation& e) {
 }
 
 // The row has no time that the limit is about.
-bool without_time(const Expectation& e, const ResultRow& row) {
-  const auto stated = e.filters.find("completed");
-  return !row.completed && (!stated || stated->boolean());
-}
+bool without_time(const ResultRow& row) { return !row.completed && !row.may_fail; }
 
 Judgement at_most(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  if (without_time(e, rows[i])) return {rows.incomplete(i), false, kUnlimited};
+  if (without_time(rows[i])) return {rows.incomplete(i), false, kUnlimited};
   return {rows.time(i), rows[i].time_us <= e.limit, rows[i].time_us - e.limit};
 }
 Judgement at_least(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  if (without_time(e, rows[i])) return {rows.incomplete(i), false, kUnlimited};
+  if (without_time(rows[i])) return {rows.incomplete(i), false, kUnlimited};
   return {rows.time(i), rows[i].time_us >= e.limit, e.limit - rows[i].time_us};
 }
 

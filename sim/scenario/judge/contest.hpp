@@ -24,6 +24,7 @@ struct ResultRow {
   std::vector<std::uint64_t> stated_bytes;  // of those alone
   double time_us = NAN;                     // of a row that has results
   bool completed = true;
+  bool may_fail = false;  // its run's expectations say that it does not complete
 };
 
 // In the campaign's order. Before anything runs they are heads (result/row.hpp), without results. Refers to the
@@ -34,6 +35,7 @@ class ResultRows {
 
   std::size_t size() const { return rows_.size(); }
   const ResultRow& operator[](std::size_t i) const { return rows_[i]; }
+  void set_may_fail(std::size_t i) { rows_[i].may_fail = true; }
   std::vector<ResultRow>::const_iterator begin() const { return rows_.begin(); }
   std::vector<ResultRow>::const_iterator end() const { return rows_.end(); }
 

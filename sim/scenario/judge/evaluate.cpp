@@ -87,7 +87,13 @@ void check_expectations(const Scenario& scenario, const std::vector<nlohmann::js
 }
 
 nlohmann::json evaluate(const Scenario& scenario, const std::vector<nlohmann::json>& documents) {
-  const ResultRows rows(documents);
+  ResultRows rows(documents);
+  for (std::size_t r = 0; r < scenario.runs.size(); ++r)
+    for (const Expectation& e : scenario.runs[r].expectations) {
+      if (e.check->key != "completed" || e.limit != 0) continue;
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (selects(e, r, rows[i])) rows.set_may_fail(i);
+    }
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t r = 0; r < scenario.runs.size(); ++r)
     for (const Expectation& e : scenario.runs[r].expectations) {
