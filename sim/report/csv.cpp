@@ -15,6 +15,12 @@ std::string cell(const nlohmann::json& value) {
   return quoted + '"';
 }
 
+// "completed" is what came of the row's faults; it is empty without faults.
+std::string field(const nlohmann::json& row, const std::string& name) {
+  const nlohmann::json& of = name == "completed" && row.contains("faults") ? row.at("faults") : row;
+  return of.contains(name) ? cell(of.at(name)) : "";
+}
+
 }  // namespace
 
 const std::vector<std::string>& csv_columns() {
@@ -24,7 +30,7 @@ const std::vector<std::string>& csv_columns() {
       "root",        "in_place",    "chunks",         "channels",     "window",     "protocol",   "protocol_planned",
       "planned",     "planner",     "planner_choice", "planner_note", "decided_by", "time_us",    "algbw_GBps",
       "busbw_GBps",  "messages",    "message_bytes",  "predicted_us", "auto",       "fastest",    "wrong",
-      "first_wrong", "wall_s",      "peak_rss_MB",    "like_run"};
+      "first_wrong", "wall_s",      "peak_rss_MB",    "like_run",     "completed"};
   return kColumns;
 }
 
@@ -38,8 +44,7 @@ std::string csv_of(const nlohmann::json& rows, const std::vector<std::string>& c
     text.back() = '\n';
   };
   add_line([](const std::string& name) { return name; });
-  for (const nlohmann::json& row : rows)
-    add_line([&](const std::string& name) { return row.contains(name) ? cell(row.at(name)) : ""; });
+  for (const nlohmann::json& row : rows) add_line([&](const std::string& name) { return field(row, name); });
   return text;
 }
 

@@ -7,7 +7,8 @@
 
 namespace gccl::sim {
 
-// The row's fields that are single values, named as in "gccl/result/1". Later versions may append some at the end.
+// The row's fields that are single values, named as in "gccl/result/1", and whether a row with faults completed. Later
+// versions may append some at the end.
 const std::vector<std::string>& csv_columns();
 
 // A line of names, then one line for each row of the result. Absent and null fields are empty.

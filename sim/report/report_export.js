@@ -15,7 +15,8 @@ function csvOf(runs, columns) {
     const words = value === null || value === undefined ? "" : String(value);
     return /[",\r\n]/.test(words) ? `"${words.replaceAll("\"", "\"\"")}"` : words;
   };
-  return [columns, ...runs.map(run => columns.map(key => run[key]))]
+  const field = (run, key) => key === "completed" && run.faults ? run.faults.completed : run[key];
+  return [columns, ...runs.map(run => columns.map(key => field(run, key)))]
       .map(row => row.map(cell).join(",") + "\n")
       .join("");
 }

@@ -278,4 +278,12 @@ TEST_CASE("CSV has the fields' names, one line for each row, and quotes what nee
   CHECK(has(text, ",1.5,"));
   CHECK(has(text, ",,false,"));  // no prediction, not the automatic choice
   CHECK(result_csv({{"runs", json::array()}}).back() == '\n');
+  json done = row("ring", 1024, 1.5), failed = done;
+  done["faults"] = {{"completed", true}};
+  failed["faults"] = {{"completed", false}};
+  const std::string faults = result_csv({{"runs", {row("ring", 1024, 1.5), failed, done}}});
+  CHECK(has(faults, ",like_run,completed\n"));
+  CHECK(has(faults, ",,\n"));
+  CHECK(has(faults, ",false\n"));
+  CHECK(faults.ends_with(",true\n"));
 }
