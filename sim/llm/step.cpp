@@ -235,7 +235,7 @@ void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std
         .at("layer_us")
         .fail(
             "is the time of another layer than this change leaves; expected its own beside the change, such as "
-            "compute.layer_us.forward=5ms, or \"card_TFLOPS\" in its place");
+            "compute.layer_us.forward=5ms, or \"card_TFLOPS\" in place of \"layer_us\" in the workload");
 }
 
 Json changed(const Json& document, const std::string& change, std::string_view option) {

@@ -332,6 +332,8 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   for (const char* change : {"parallel.tensor=2", "batch.micro=2", "sequence=1024", "model.ffn=1024", "recompute=full"})
     check_refused({"run", good, "--what-if", change},
                   "g.json: /compute/layer_us: is the time of another layer than this change leaves");
+  check_refused({"run", good, "--what-if", "sequence=1024"},
+                "\"card_TFLOPS\" in place of \"layer_us\" in the workload");
   CHECK(run_gccl({"run", good, "--quiet", "--what-if", "parallel.tensor=2,compute.layer_us.forward=2ms", "--what-if",
                   "model.layers=8,parallel.zero=3"})
             .code == 0);
