@@ -66,13 +66,16 @@ class Calls {
   }
   // Those that are there make the same call.
   bool last_is_one() const {
-    const Said& one = *std::find_if(all_.begin(), all_.end(), [this](const Said& s) { return last(s); });
-    return every([&](const Said& s) { return !last(s) || (s.function == one.function && s.root == one.root); });
+    return one_call([this](const Said& s) { return last(s); });
   }
-  // Some are in the call before, which is one of `before`.
+  // Some are in the call before, all of them in the same one, which is one of `before`.
   bool one_behind(bool (*before)(Function)) const {
     return !together() &&
-           every([&](const Said& s) { return last(s) || (number_(s) == last_ - 1 && before(Function(s.function))); });
+           every([&](const Said& s) { return last(s) || (number_(s) == last_ - 1 && before(Function(s.function))); }) &&
+           one_call([this](const Said& s) { return !last(s); });
+  }
+  bool same_ranks_last(const Calls& other) const {
+    return every([&](const Said& s) { return last(s) == other.last(s); });
   }
   Recovery by_mpi(const Said& mine) const {
     // MPI would work on what GCCL has left of the input.
@@ -87,6 +90,13 @@ class Calls {
     return std::all_of(all_.begin(), all_.end(), test);
   }
 
+  // The ranks for which `which` holds make the same call.
+  template <class Which>
+  bool one_call(Which which) const {
+    const auto one = std::find_if(all_.begin(), all_.end(), which);
+    return every([&](const Said& s) { return !which(s) || (s.function == one->function && s.root == one->root); });
+  }
+
   const std::vector<Said>& all_;
   const Number number_;
   std::int64_t last_ = 0;
@@ -96,13 +106,15 @@ Recovery decide(const std::vector<Said>& all, const Said& mine) {
   const Calls calls(all, counted), with(all, with_refused);
   const bool victims = std::any_of(all.begin(), all.end(), [](const Said& s) { return s.after_another != 0; });
   const bool refused = std::any_of(all.begin(), all.end(), [](const Said& s) { return s.refused != 0; });
-  if (calls.together() && (victims || (calls.last_is_one() && movement(Function(mine.function)))))
-    return calls.by_mpi(mine);
   if (refused && with.together() && with.last_is_one()) return with.by_mpi(mine);
-  if (calls.one_behind(movement)) return calls.by_mpi(mine);
   const auto ends = [](Function f) { return movement(f) || f == Function::reduce; };
-  if (refused && with.one_behind(ends) && with.last_is_one()) return with.by_mpi(mine);
-  return Recovery::none;
+  const bool as_counted = calls.together() ? victims || (calls.last_is_one() && movement(Function(mine.function)))
+                                           : calls.one_behind(movement);
+  const bool as_with_refused = refused && with.one_behind(ends) && with.last_is_one();
+  // A call could meet another one's data.
+  if (as_counted && as_with_refused && !calls.same_ranks_last(with)) return Recovery::none;
+  if (as_counted) return calls.by_mpi(mine);
+  return as_with_refused ? with.by_mpi(mine) : Recovery::none;
 }
 
 }  // namespace

@@ -355,6 +355,50 @@ TEST_CASE("a wrong argument on one rank is an error there, and the program goes 
     }
 }
 
+// The gather's root waits for rank 0; another is in the broadcast already, and so is rank 0, but as its call before. Of
+// more ranks some may be past it (docs/mpi.md).
+TEST_CASE("broadcasts after a gather that is refused on a sender bring their own data") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 3) return;
+  MPI_Comm three;
+  MPI_Comm_split(MPI_COMM_WORLD, rank < 3 ? 0 : MPI_UNDEFINED, rank, &three);
+  if (rank >= 3) return;
+  for (const int root : {0, 2}) {
+    MPI_Comm comm;
+    MPI_Comm_dup(three, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Barrier(comm);  // connects it
+    std::vector<int> data(400000), room(3);
+    const int code = MPI_Gather(&rank, rank == 0 ? -1 : 1, MPI_INT, room.data(), 1, MPI_INT, 1, comm);
+    CHECK(error_class(code) == (rank == 0 ? MPI_ERR_COUNT : rank == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+    for (const int value : {1, 2, 3}) {
+      data.assign(data.size(), rank == root ? value : -1);
+      CAPTURE(root);
+      CAPTURE(rank);
+      CHECK(MPI_Bcast(data.data(), int(data.size()), MPI_INT, root, comm) == MPI_SUCCESS);
+      CHECK(data == std::vector<int>(data.size(), value));
+    }
+    MPI_Comm_free(&comm);
+  }
+  MPI_Comm_free(&three);
+}
+
+// Either rank 0 has made the refused call alone, and the lengths of the next one differ, or the others are still in the
+// refused one, and would get the data of the next. Plain MPI carries out what it is given.
+TEST_CASE("where a refused call leaves two explanations the next call is an error, and no wrong result") {
+  const Returning own;
+  const auto& [rank, size, comm] = own;
+  if (size < 2) return;
+  const int n = rank == 0 ? 5 : 10;
+  std::vector<int> data(10, rank), room(static_cast<std::size_t>(size) * 10);
+  if (rank == 0)
+    CHECK(error_class(MPI_Allgather(data.data(), -1, MPI_INT, room.data(), 1, MPI_INT, comm)) == MPI_ERR_COUNT);
+  CHECK(MPI_Allgather(data.data(), n, MPI_INT, room.data(), n, MPI_INT, comm) != MPI_SUCCESS);
+  CHECK(MPI_Barrier(comm) != MPI_SUCCESS);
+}
+
 TEST_CASE("a wrong call that one rank makes alone is an error there, and changes nothing for the calls after it") {
   const Returning own;
   const auto& [rank, size, comm] = own;
