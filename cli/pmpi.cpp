@@ -206,13 +206,14 @@ bool is_first_rank() {
 }
 
 // A tool between the drop-in and MPI sees none of what the drop-in answers, and its MPI_Init is never called. In front
-// of the drop-in it would call MPI past it.
+// of the drop-in it would call MPI past it. MPI itself may stand there.
 void warn_of_tools(std::string others, const std::string& list) {
   if (!is_first_rank()) return;
   std::ranges::replace(others, ':', ' ');
   std::istringstream names(others);
   for (std::string name; names >> name;)
-    if (const std::string file = found_at(list, name); exports(file, "MPI_Init") && !exports(file, kOnlyInDropIn))
+    if (const std::string file = found_at(list, name);
+        mpis(file).empty() && exports(file, "MPI_Init") && !exports(file, kOnlyInDropIn))
       fmt::print(stderr,
                  "gccl pmpi: warning: {} of LD_PRELOAD answers MPI's functions, too: MPI_Init, and every call that the "
                  "drop-in answers, goes past it. Use it without gccl pmpi\n",

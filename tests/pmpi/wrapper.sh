@@ -35,6 +35,13 @@ for preload in "$tool" "${tool##*/}"; do
   [ "$(grep -c "of LD_PRELOAD answers" <<<"$said")" = 1 ] || { printf '%s: expected one warning\n%s\n' "$preload" "$said"; failed=1; }
 done
 
+# MPI itself there is no tool.
+mpi=$(ldd "$program" | awk '$1 ~ /^libmpi(ch)?[.]so/ {print $3}')
+for preload in "$mpi" "${mpi##*/}"; do
+  expect 0 "collective calls answered by GCCL" "${job[@]}" -x LD_PRELOAD="$preload" "$gccl" pmpi --stats "$program" fork
+  grep -q "of LD_PRELOAD answers" <<<"$said" && { printf '%s: expected no warning\n%s\n' "$preload" "$said"; failed=1; }
+done
+
 # A backend that there is not: where it was looked for.
 expect 0 "no libgccl_backend_missing.so in $(dirname "$libgccl")/lib/gccl; " \
   env GCCL_BACKENDS=missing "${job[@]}" "$gccl" pmpi "$program" fork
