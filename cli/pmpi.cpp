@@ -2,7 +2,10 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -155,16 +158,46 @@ std::set<std::string> mpis(const std::string& list) {
   return all;
 }
 
+// A set of capabilities of this process, as /proc/self/status writes it. Where that cannot be read: all.
+std::uint64_t own_capabilities(const std::string& set) {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (std::uint64_t all = 0; word == set + ":" && in >> std::hex >> all) return all;
+  return ~std::uint64_t(0);
+}
+
+// Whether `file` makes the kernel start it for secure execution, for its capabilities: where their effective bit is
+// set, whatever comes of them, or where it adds to the caller's (cap_bprm_creds_from_file() of Linux).
+bool adds_capabilities(const std::string& file, bool no_new_privileges) {
+  vfs_ns_cap_data words{};
+  if (::getuid() == 0 || ::getxattr(file.c_str(), "security.capability", &words, sizeof words) <= 0) return false;
+  if (words.magic_etc & VFS_CAP_FLAGS_EFFECTIVE) return true;
+  const std::uint64_t permitted = words.data[0].permitted | std::uint64_t(words.data[1].permitted) << 32;
+  const std::uint64_t inheritable = words.data[0].inheritable | std::uint64_t(words.data[1].inheritable) << 32;
+  std::uint64_t added = (permitted & own_capabilities("CapBnd")) | (inheritable & own_capabilities("CapInh"));
+  if (no_new_privileges) added &= own_capabilities("CapPrm");
+  return added != 0;
+}
+
+// Requires that the kernel does not start `file` for secure execution, in which the loader loads nothing else.
+void require_unprivileged(const std::string& file) {
+  struct stat what {};
+  struct statvfs mount {};
+  if (::stat(file.c_str(), &what) != 0) return;
+  if (::statvfs(file.c_str(), &mount) == 0 && (mount.f_flag & ST_NOSUID)) return;
+  const bool no_new_privileges = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+  if (!no_new_privileges && (((what.st_mode & S_ISUID) && what.st_uid != ::getuid()) ||
+                             ((what.st_mode & S_ISGID) && what.st_gid != ::getgid())))
+    refuse(fmt::format("{} changes its user or group: the system loads nothing else into it", file));
+  if (adds_capabilities(file, no_new_privileges))
+    refuse(fmt::format("{} has capabilities of its own (getcap): the system loads nothing else into it", file));
+}
+
 // Requires that `program`, started with `preload`, has `drop_in` in front of the MPI that it was built for. Returns
 // what the loader lists.
 std::string require_in_force(const std::string& program, const std::string& drop_in, const std::string& preload) {
   const std::string file = started_for(program);
-  struct stat what {};
-  if (::stat(file.c_str(), &what) == 0 && (((what.st_mode & S_ISUID) && what.st_uid != ::getuid()) ||
-                                           ((what.st_mode & S_ISGID) && what.st_gid != ::getgid())))
-    refuse(fmt::format("{} changes its user or group: the system loads nothing else into it", file));
-  if (::getuid() != 0 && ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
-    refuse(fmt::format("{} has capabilities of its own (getcap): the system loads nothing else into it", file));
+  require_unprivileged(file);
   const std::string loader = loader_of(file);
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;

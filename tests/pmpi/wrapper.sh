@@ -34,7 +34,6 @@ for preload in "$tool" "${tool##*/}"; do
     -x LD_PRELOAD="$preload" -x LD_LIBRARY_PATH="$(dirname "$tool")" "$gccl" pmpi "$program" fork
   [ "$(grep -c "of LD_PRELOAD answers" <<<"$said")" = 1 ] || { printf '%s: expected one warning\n%s\n' "$preload" "$said"; failed=1; }
 done
-
 # MPI itself there is no tool.
 mpi=$(ldd "$program" | awk '$1 ~ /^libmpi(ch)?[.]so/ {print $3}')
 for preload in "$mpi" "${mpi##*/}"; do
@@ -57,14 +56,25 @@ if [ "$(id -u)" -eq 0 ]; then
   chown 65534 "$folder/setuid" && chmod u+s "$folder/setuid"
   expect 2 "changes its user or group" "$gccl" pmpi "$folder/setuid"
 fi
-# Its capabilities are nothing to root, to whom the loader loads the drop-in.
+# Its capabilities are nothing to root, to whom the loader loads the drop-in. Nor to another user where it has none in
+# the end, unless their effective bit is set.
 cp "$program" "$folder/capable"
 if [ "$(id -u)" -eq 0 ] && setcap cap_net_raw+p "$folder/capable" 2>/dev/null; then
   expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats "$folder/capable" fork
   chmod 755 "$folder"
-  another=(setpriv --reuid 65534 --clear-groups)
+  mkdir -m 777 "$folder/another"  # MPI's files
+  another=(env OMPI_MCA_orte_tmpdir_base="$folder/another" setpriv --reuid 65534 --regid 65534 --clear-groups)
+  bound=("${another[@]}" setpriv --no-new-privs)  # by another: the first has root's capabilities yet
+  of_its_own="has capabilities of its own"
+  in_force="collective calls answered by GCCL"
   if "${another[@]}" test -x "$gccl" 2>/dev/null; then
-    expect 2 "has capabilities of its own" "${another[@]}" "$gccl" pmpi "$folder/capable"
+    expect 2 "$of_its_own" "${another[@]}" "$gccl" pmpi --stats "$folder/capable" fork
+    expect 0 "$in_force" "${bound[@]}" "$gccl" pmpi --stats "$folder/capable" fork
+    setcap cap_net_raw+i "$folder/capable"
+    expect 0 "$in_force" "${another[@]}" "$gccl" pmpi --stats "$folder/capable" fork
+    expect 2 "$of_its_own" "${another[@]}" --inh-caps=+net_raw "$gccl" pmpi --stats "$folder/capable" fork
+    setcap cap_net_raw+ei "$folder/capable"
+    expect 2 "$of_its_own" "${bound[@]}" "$gccl" pmpi --stats "$folder/capable" fork
   fi
 fi
 echo "no library" >"$folder/libgccl_pmpi.so"
