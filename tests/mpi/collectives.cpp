@@ -322,6 +322,26 @@ TEST_CASE("a rank that gives up ends the others' calls") {
   CHECK_MESSAGE(s.text().find("rank 0 with code 7") != std::string::npos, s.text());
 }
 
+TEST_CASE("an abort by a thread that does not use MPI is reported by the thread that does, on any communicator") {
+  MPI_Comm parent = MPI_COMM_WORLD;
+  GCCL_Config config = config_of(&parent);
+  config.timeout_ms = 20000;
+  std::unique_ptr<CommunicatorCore> aborted, other;
+  REQUIRE(create_world(&config, -1, &aborted).ok());
+  REQUIRE(create_world(&config, -1, &other).ok());
+  const auto barrier = [](CommunicatorCore& c) {
+    Work w;
+    w.what.kind = std::uint8_t(Collective::barrier);
+    w.call.kind = Collective::barrier;
+    return c.run(std::move(w));
+  };
+  if (aborted->rank() == 0) std::thread([&] { aborted->abort(7); }).join();
+  // Rank 0 is only in the second barrier, and the others come to it once they have heard.
+  if (aborted->rank() != 0) CHECK(barrier(*aborted).code() == GCCL_ERR_ABORTED);
+  const Status s = barrier(*other);
+  CHECK_MESSAGE(s.ok(), s.text());
+}
+
 TEST_CASE("a receive that comes after its send was cancelled reads nothing of the sender's memory") {
   const Rank n = world->ranks(), r = world->rank();
   if (n < 2) return;

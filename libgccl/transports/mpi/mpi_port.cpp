@@ -103,6 +103,10 @@ bool Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8
 }
 
 Port::~Port() {
+  {
+    std::lock_guard lock(Instance::mutex);
+    std::erase(Instance::to_report, this);
+  }
   int finalized = 0;
   PMPI_Finalized(&finalized);
   if (comm_ == MPI_COMM_NULL) return;
@@ -141,9 +145,22 @@ bool Port::may_call_mpi() noexcept {
 }
 
 // Any thread calls it, and one of the library's own, or another of the program's while this one waits in MPI, must not
-// call MPI: then the thread that uses the port next does.
+// call MPI: then the thread that next uses a port does.
 bool Port::abort_may_call_mpi() noexcept {
-  return may_call_mpi() && (!instance_.one_at_a_time || used_by_.load() == std::this_thread::get_id());
+  return may_call_mpi() && (!instance_.one_at_a_time || Instance::used_by.load() == std::this_thread::get_id());
+}
+
+// This thread may call MPI, and so no other one does, or all may.
+void Port::use_mpi() noexcept {
+  Instance::used_by.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  if (!Instance::reports.load(std::memory_order_acquire)) return;
+  std::vector<Port*> ports;
+  {
+    std::lock_guard lock(Instance::mutex);
+    ports.swap(Instance::to_report);
+    Instance::reports.store(false);
+  }
+  for (Port* const port : ports) port->send_fault();
 }
 
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
@@ -154,7 +171,7 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
     fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
     return 0;
   }
-  used_by_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  use_mpi();
   try {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
     if (e.first_parts == kFirstPartsPosted) {
@@ -374,8 +391,7 @@ void Port::test() {
 
 int Port::poll(GCCL_Transfer** done, int max) noexcept {
   if (fault_.result == GCCL_SUCCESS && may_call_mpi()) {
-    used_by_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    if (fault_to_send_.load(std::memory_order_acquire)) send_fault();
+    use_mpi();
     try {
       test();
     } catch (const std::exception& error) {
@@ -420,7 +436,13 @@ void Port::abort(const GCCL_Fault& fault) noexcept {
       fault_to_send_.store(true, std::memory_order_release);
     }
   }
-  if (abort_may_call_mpi()) send_fault();
+  if (abort_may_call_mpi()) return send_fault();
+  try {
+    std::lock_guard lock(Instance::mutex);
+    Instance::to_report.push_back(this);
+    Instance::reports.store(true, std::memory_order_release);
+  } catch (const std::exception&) {  // reported when the port is closed
+  }
 }
 
 // Nobody waits for these messages to be sent, so their memory lives as long as the process. Where it is short, the

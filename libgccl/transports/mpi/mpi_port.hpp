@@ -38,12 +38,20 @@ inline constexpr std::uint32_t kFragmentsPosted = 4;  // of one transfer at a ti
 // Sent and not complete, of one channel to one peer: a rank that runs ahead of its peer takes no more memory.
 inline constexpr std::uint32_t kFirstPartsPosted = 64;
 
+class Port;
+
 // What the ports of one rank share.
 struct Instance {
   // The only thread that may call MPI; none where all of them may.
   std::thread::id thread;
   bool one_at_a_time = false;  // MPI_THREAD_SERIALIZED: the program sees to that for its own calls
   void (*log)(int level, const char* text) = nullptr;
+  // Of all instances of the process, as its threads take turns at one MPI: which thread used a port last.
+  static inline std::atomic<std::thread::id> used_by{};
+  // Ports whose abort() could not tell the peers: the thread that next uses any port does.
+  static inline std::mutex mutex;
+  static inline std::vector<Port*> to_report;
+  static inline std::atomic<bool> reports{false};
 };
 
 class Port {
@@ -131,6 +139,7 @@ class Port {
 
   bool may_call_mpi() noexcept;
   bool abort_may_call_mpi() noexcept;
+  void use_mpi() noexcept;
   int begin(GCCL_Transfer* t, bool sends) noexcept;
   void start(End& e, GCCL_Transfer* t);
   void go_on(End& e);
@@ -168,8 +177,7 @@ class Port {
   std::unique_ptr<GCCL_Fault> received_fault_ = std::make_unique<GCCL_Fault>();  // MPI may write to it after the port
   Clock::time_point cancel_until_{};  // so long cancelled transfers are waited for, all together
   bool warned_ = false;
-  std::atomic<std::thread::id> used_by_{};  // last
-  // What abort() has for the peers; sent by a thread that may call MPI.
+  // What abort() has for the peers.
   std::mutex mutex_;
   GCCL_Fault reported_{};
   std::atomic<bool> fault_to_send_{false};
