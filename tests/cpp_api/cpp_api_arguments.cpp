@@ -127,6 +127,14 @@ TEST_CASE("what a grouped call is given as a temporary, which would be gone, is 
           MUST(GCCL_Group_depth() == 0);
           MUST((out == std::vector<int>{1, 2}));
           MUST(one[0] == 3);
+          // Counts may be written in braces, too.
+          out = {0, 0};
+          world.allgatherv(one, out, {{1, 1}});
+          MUST((out == std::vector<int>{3, 3}));
+          std::vector<int> in = {3, 3};
+          world.alltoallv(in, {counts.data(), 2}, out, {counts.data(), 2});
+          world.reduce_scatterv(out, one, {counts.data(), 2});
+          MUST(one[0] == 6);
         }) == "");
 }
 

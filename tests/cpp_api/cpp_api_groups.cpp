@@ -107,6 +107,13 @@ TEST_CASE("one thread that is several ranks can neither make nor free communicat
           const auto split = [&](int i, const Communicator& c) { halves[std::size_t(i)] = c.split(0); };
           MUST(result_of([&] { group.grouped(split); }, &text) == GCCL_ERR_INVALID_USAGE);
           MUST(text.find("in_parallel") != text.npos);
+          TopologyBuilder builder;
+          const auto look = [&](int, const Communicator& c) { builder.add_ranks(c); };
+          MUST(result_of([&] { group.grouped(look); }, &text) == GCCL_ERR_INVALID_USAGE);
+          MUST(text.find("add_ranks() was called in a group") != text.npos);
+          MUST(result_of([&] { grouped([&] { const CommunicationGroup inner(dist); }); }, &text) ==
+               GCCL_ERR_INVALID_USAGE);
+          MUST(text.find("in a group of calls") != text.npos);
           group.in_parallel(split);
           // A destructor, which cannot throw, ends the communicator. The group says why.
           const auto drop = [&](int i, const Communicator&) { halves[std::size_t(i)] = {}; };

@@ -92,12 +92,12 @@ GCCL_Dtype dtype_of_buffer(const B&) {
 [[noreturn]] inline void wrong(const char* call, const std::string& what) {
   throw Error(GCCL_ERR_INVALID_ARGUMENT, std::string(call) + ": " + what);
 }
-// For what a call was given as a temporary.
-inline void expect_no_group() {
-  if (GCCL_Group_depth() > 0)
-    throw Error(GCCL_ERR_INVALID_USAGE,
-                "a call in a group was given a temporary, which is gone when the group carries the call out: expected "
-                "buffers, counts and operations that last until the group has ended");
+// For what would be read, or written to, when the group carries the call out, and is gone by then.
+inline void expect_no_group(
+    const char* why =
+        "a call in a group was given a temporary, which is gone when the group carries the call out: "
+        "expected buffers, counts and operations that last until the group has ended") {
+  if (GCCL_Group_depth() > 0) throw Error(GCCL_ERR_INVALID_USAGE, why);
 }
 inline void expect_count(const char* call, const char* buffer, std::size_t found, std::size_t expected) {
   if (found != expected)

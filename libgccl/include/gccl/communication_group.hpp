@@ -35,6 +35,9 @@ class CommunicationGroup {
  public:
   // Collective over all ranks of the job, here and in other processes.
   explicit CommunicationGroup(const DistConfig& dist) : devices_(dist.devices) {
+    api_detail::expect_no_group(
+        "a CommunicationGroup was made in a group of calls, which would carry its exchange out "
+        "too late: expected it outside of groups");
     const int n = int(dist.ranks.size());
     const int devices = int(DeviceManager().devices().size());
     if (devices_.empty())

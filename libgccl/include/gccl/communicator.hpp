@@ -266,7 +266,7 @@ class Communicator {
   }
 
   // Block i of out has counts[i] elements and begins at displs[i], or right behind the one before without displs.
-  template <WritableBuffer Out, InputFor<Out> In, AnyCounts C, AnyCounts D = Counts>
+  template <WritableBuffer Out, InputFor<Out> In, AnyCounts C = Counts, AnyCounts D = Counts>
   void allgatherv(In&& in, Out&& out, C&& counts, D&& displs = {}) const {
     allgatherv_as<Blocking<In, C, D>>(in, out, counts, displs);
   }
@@ -286,7 +286,7 @@ class Communicator {
     return reduce_scatter_as<Starting>(in, out, op);
   }
   // The same with blocks of counts[i] elements, side by side.
-  template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp, AnyCounts C>
+  template <WritableBuffer Out, InputFor<Out> In, OpFor<Out> O = ReduceOp, AnyCounts C = Counts>
   void reduce_scatterv(In&& in, Out&& out, C&& counts, O&& op = ReduceOp::sum) const {
     reduce_scatterv_as<Blocking<In, C, O>>(in, out, counts, op);
   }
@@ -315,7 +315,7 @@ class Communicator {
 
   // The same with blocks of their own lengths, side by side, or at displacements. In place: sendcounts and sdispls are
   // not looked at, and what i sends to j must be as long as what j sends to i.
-  template <WritableBuffer Out, InputFor<Out> In, AnyCounts SC, AnyCounts RC, AnyCounts SD = Counts,
+  template <WritableBuffer Out, InputFor<Out> In, AnyCounts SC = Counts, AnyCounts RC = Counts, AnyCounts SD = Counts,
             AnyCounts RD = Counts>
   void alltoallv(In&& in, SC&& sendcounts, Out&& out, RC&& recvcounts, SD&& sdispls = {}, RD&& rdispls = {}) const {
     alltoallv_as<Blocking<In, SC, RC, SD, RD>>(in, sendcounts, sdispls, out, recvcounts, rdispls);

@@ -101,8 +101,9 @@ void wait_all(Requests&& requests) {
 
 // Blocking calls that f makes only begin; all of them are then carried out together. For a thread that drives several
 // ranks, and for sends and receives in any order. What they were given must last until then: temporaries are an Error
-// (GCCL_ERR_INVALID_USAGE), and variables of f's own are gone, and not noticed. Where f throws, the communicators of
-// the calls that it has begun are aborted, and the exception is thrown on.
+// (GCCL_ERR_INVALID_USAGE), but for views (std::ranges::borrowed_range). Variables of f's own are gone by then, as may
+// be what views look at: that is not noticed. Where f throws, the communicators of the calls that it has begun are
+// aborted, and the exception is thrown on.
 template <class F>
 void grouped(F f) {
   check(GCCL_Group_start());

@@ -147,7 +147,7 @@ class TopologyBuilder {
     return *this;
   }
   // Where the ranks of a communicator really are: a device for each rank, on its node, near the memory that it is bound
-  // to. Collective. The result is the same on every rank.
+  // to. Collective; not in a group. The result is the same on every rank.
   TopologyBuilder& add_ranks(const Communicator& comm);
 
   Topology build() const { return topology_; }
@@ -183,6 +183,9 @@ class TopologyBuilder {
 };
 
 inline TopologyBuilder& TopologyBuilder::add_ranks(const Communicator& comm) {
+  api_detail::expect_no_group(
+      "add_ranks() was called in a group, which carries its exchange out too late: expected it "
+      "outside of groups, in a thread for each rank (CommunicationGroup::in_parallel)");
   struct Mine {
     GCCL_Topology_device device;
     GCCL_Topology_nic nic;
