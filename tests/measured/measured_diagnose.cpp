@@ -281,6 +281,36 @@ TEST_CASE("a number of nodes that is slow is a shortfall, in all sizes as in the
     }
 }
 
+TEST_CASE("rows that are impossibly fast hide no shortfall") {
+  const Folder folder;
+  folder.write("healthy.json", healthy_cluster().dump());
+  const auto row = [](Count bytes, double us) {
+    return fmt::format("box,4,8,all_reduce,auto,auto,{},{:.4f}\n", bytes, us);
+  };
+  std::vector<Count> sizes;
+  for (Count bytes = 16; bytes <= Count(1) << 30; bytes *= 4) sizes.push_back(bytes);
+  std::string asked = kStatedColumns;
+  for (const Count bytes : sizes) asked += row(bytes, 1);
+  folder.write("asked.csv", asked);
+  const Ended v = run_gccl({"validate", "asked.csv", "--cluster", "healthy.json", "--json", "-"}, folder.path);
+  REQUIRE(v.code == 0);
+  const Json document = Json::parse(v.out);
+  REQUIRE(document["rows"].size() == sizes.size());
+  for (const bool with_fast : {false, true}) {
+    std::string text = kStatedColumns;  // 3 of 12 sizes are slow; two more took a 500th of what they must
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const double us = document["rows"][i]["predicted_us"].get<double>();
+      const bool fast = i == 2 || i == 11;
+      if (!fast || with_fast) text += row(sizes[i], us * (fast ? 0.002 : i >= 6 && i < 9 ? 1.75 : 1));
+    }
+    folder.write("m.csv", text);
+    const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json"}, folder.path);
+    CAPTURE(with_fast);
+    CAPTURE(d.out);
+    CHECK(d.code == 1);
+  }
+}
+
 TEST_CASE("fits find the fixed cost and the factor, and more variants are no evidence by themselves") {
   std::vector<sim::Observed> points;
   std::vector<double> predicted;

@@ -165,19 +165,23 @@ struct Shortfall {
   bool any() const { return share >= kShortShare || longest; }
 };
 
-// ratio: of each row's bandwidth to the expected one. What is far off what lies beside it is short, too: a cliff at the
-// end of a curve would be.
-Shortfall shortfall(const Group& group, const Times& ratio) {
+// ratio: of each row's bandwidth to the expected one. What is far slower than what lies beside it is short, too: a
+// cliff at the end of a curve would be. What is far faster says nothing of the others.
+Shortfall shortfall(const Group& group, const Times& ratio, const std::vector<std::string>& outliers) {
   std::vector<std::vector<double>> ratios(group.bins.size());
-  for (std::size_t k = 0; k < ratio.size(); ++k) ratios[group.bin[k]].push_back(ratio[k]);
+  for (std::size_t k = 0; k < ratio.size(); ++k)
+    if (outliers[group.rows[k]].empty() || ratio[k] < 1) ratios[group.bin[k]].push_back(ratio[k]);
   Shortfall found;
+  double observations = 0;
   std::map<MeasuredCurve, std::vector<bool>> curves;  // shortest first
   for (const auto& [place, bin] : group.bins) {
+    if (ratios[bin].empty()) continue;
+    ++observations;
     const bool is_short = quantile(ratios[bin], 0.5) < kShort;
     curves[place.first].push_back(is_short);
     found.share += is_short;
   }
-  found.share /= double(group.bins.size());
+  found.share /= std::max(observations, 1.0);
   for (const auto& [curve, is_short] : curves)
     found.longest |= is_short.size() > 1 && is_short.back() && is_short[is_short.size() - 2];
   return found;
@@ -200,7 +204,7 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
   Times ratio, ratio_used;
   for (const std::size_t i : group.rows) ratio.push_back(expected_us(i) / rows[i].time_us);
   for (const std::size_t i : group.used) ratio_used.push_back(expected_us(i) / rows[i].time_us);
-  const Shortfall found = shortfall(group, ratio);
+  const Shortfall found = shortfall(group, ratio, outliers);
   const bool named = ill && first.probability >= kNamed * of(causes, "unknown").probability;
   const Measurement& any = rows[group.rows.front()];
   Json table = Json::array(), list = Json::array();
