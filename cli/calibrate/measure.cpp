@@ -114,18 +114,11 @@ sim::Curve ping_pong(Job& group, Buffers& buffers, const std::vector<double>& by
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const int times = std::min(batch[i], most);
       if (batch[i] > 1) once(bytes[i]);  // both ranks are awake
-      double ns = 0;
-      if (pairs) {
-        for (int n = 0; n < times; ++n) {
-          pairs->barrier();
-          ns += timed_ns([&] { once(bytes[i]); });
-        }
-        ns = pairs->max_over_ranks(ns);
-      } else {
-        ns = timed_ns([&] {
-          for (int n = 0; n < times; ++n) once(bytes[i]);
-        });
-      }
+      if (pairs) pairs->barrier();
+      double ns = timed_ns([&] {
+        for (int n = 0; n < times; ++n) once(bytes[i]);
+      });
+      if (pairs) ns = pairs->max_over_ranks(ns);
       add_sample(curve, i, ns / (2 * times));
     }
   });
