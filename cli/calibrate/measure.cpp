@@ -115,10 +115,9 @@ sim::Curve ping_pong(Job& group, Buffers& buffers, const std::vector<double>& by
       const int times = std::min(batch[i], most);
       if (batch[i] > 1) once(bytes[i]);  // both ranks are awake
       if (pairs) pairs->barrier();
-      double ns = timed_ns([&] {
+      const double ns = timed_ns([&] {
         for (int n = 0; n < times; ++n) once(bytes[i]);
       });
-      if (pairs) ns = pairs->max_over_ranks(ns);
       add_sample(curve, i, ns / (2 * times));
     }
   });

@@ -24,7 +24,7 @@ class Buffers {
 // All of these are called by every rank of `group`; rank 0 has the result, the others an empty curve. They go round the
 // amounts until `seconds` are over, and at least a few times.
 
-// Half a round trip between the two ranks, by bytes. With `pairs`, which are several such groups: that of the slowest
+// Half a round trip between the two ranks, by bytes. With `pairs`, which are several such groups: that of the first
 // of them, while all send in the same direction at a time. By themselves half of them would send each way, and have
 // twice the bandwidth of a link that carries as much in either direction.
 sim::Curve ping_pong(bench::Job& group, Buffers& buffers, const std::vector<double>& bytes, double seconds,
