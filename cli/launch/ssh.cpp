@@ -17,14 +17,15 @@ std::string quoted(const std::string& word) {
 
 // Runs "$@" in a session of its own, and at the same time, in another one, a shell that passes signals on and kills it
 // when nobody is left to send any. The rank is no background command: for those a shell ignores SIGINT and SIGQUIT, and
-// what it starts cannot undo that (POSIX, 2.11). One line, as some login shells know no newlines within quotes.
+// what it starts cannot undo that (POSIX, 2.11). Its first argument is this text itself, as kScript hands all on. One
+// line, as some login shells know no newlines within quotes.
 constexpr const char* kRank =
-    "setsid sh -c \"while IFS= read -r name; do kill -s \\\"\\$name\\\" -- -$$; done; kill -s KILL -- -$$\" "
+    "shift; setsid sh -c \"while IFS= read -r name; do kill -s \\\"\\$name\\\" -- -$$; done; kill -s KILL -- -$$\" "
     "<&3 3<&- 4>&- >/dev/null 2>&1 & echo $$ $!; exec \"$@\" </dev/null 3<&- >&4 4>&-";
 constexpr const char* kScript =
     "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; [ \"$line\" = . ] || exit 125; "
     "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
-    "exec 3<&0 4>&1; ids=$(setsid sh -c \"$0\" gccl-rank \"$@\"); code=$?; "
+    "exec 3<&0 4>&1; ids=$(setsid sh -c \"$1\" gccl-rank \"$@\"); code=$?; "
     "kill -s KILL -- ${ids#* } -${ids% *} 2>/dev/null; exit $code";
 
 }  // namespace
@@ -34,7 +35,7 @@ Process over_ssh(const std::string& host, const Process& rank) {
   const std::string command = read_text(process_environment(), "GCCL_LAUNCH_SSH");
   std::istringstream words(command.empty() ? "ssh" : command);
   for (std::string word; words >> word;) ssh.command.push_back(word);
-  std::string remote = "exec sh -c " + quoted(kScript) + " " + quoted(kRank);
+  std::string remote = "exec sh -c " + quoted(kScript) + " gccl-launch " + quoted(kRank);
   for (const std::string& word : rank.command) remote += " " + quoted(word);
   ssh.command.insert(ssh.command.end(), {"-o", "BatchMode=yes", host, remote});
   ssh.remote = true;

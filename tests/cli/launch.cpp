@@ -500,6 +500,19 @@ TEST_CASE("over ssh: a signal that the launcher passes on ends a rank as it ends
   CHECK(e.out == here.out);
 }
 
+TEST_CASE("over ssh: what keeps a rank from starting is said without the script that starts it") {
+  Folder folder;
+  const std::string elsewhere = folder.write(
+      "ssh",
+      "#!/bin/bash\nexec sh -c \"$4\" < <(sed -u 's|^GCCL_LAUNCH_FOLDER=.*|GCCL_LAUNCH_FOLDER=/no/such/folder|')\n",
+      fs::perms(0700));
+  const Ended e = launch({"--hosts", "a", "--", "true"}, {"GCCL_LAUNCH_SSH=" + elsewhere});
+  CHECK(e.code == 125);
+  CAPTURE(e.err);
+  CHECK(e.err.starts_with("gccl-launch: "));
+  CHECK(has(e.err, "/no/such/folder"));
+}
+
 TEST_CASE("over ssh: an IPv6 address stands in brackets in the store's URL, and never for ssh") {
   Folder folder;
   const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)};
