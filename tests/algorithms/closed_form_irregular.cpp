@@ -80,6 +80,17 @@ TEST_CASE("hierarchical algorithms know the fullest of nodes of different sizes,
   }
 }
 
+// The first rail has more blocks to send than the others, and no NIC of its own.
+TEST_CASE("the hierarchical all-gather knows that a node's ranks share its NIC") {
+  for (const std::vector<Rank>& sizes : {std::vector<Rank>{4, 4, 3}, {4, 4, 4, 4, 4, 4, 3}}) {
+    Machine machine("ethernet-cpu", on_nodes(4, sizes));
+    for (const Count bytes : {Count(256) << 10, Count(4) << 20, Count(64) << 20}) {
+      holds(machine, Collective::allgather, "hierarchical", bytes, 0.9, 1.2);
+      CHECK(regret(machine, Collective::allgather, bytes) <= 1.1);
+    }
+  }
+}
+
 TEST_CASE("on nodes of different sizes the choice by closed forms is near the fastest") {
   for (const std::vector<Card>& cards :
        {on_nodes(8, {8, 8, 8, 1, 7}), on_nodes(8, {8, 8, 8, 1}, true), on_nodes(8, {3, 5, 1})}) {

@@ -79,7 +79,8 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Cost round = (m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block)) +
                      (g - 1) * lag + (fold - 1) * following;
   // All rails together carry what they do in the mean, the first one more.
-  const Hop alone{across.alpha_ns, m.rail.known() ? m.rail.next->slowest.beta_ns_per_byte : m.net.beta_ns_per_byte};
+  const Hop alone{across.alpha_ns,
+                  m.rail.known() ? m.rail.next->ring.slowest.beta_ns_per_byte : m.net.beta_ns_per_byte};
   const double mean = nodes > 1 ? double(v.all.size - v.rails) / v.rails / (nodes - 1) : 1;
   const Cost over = std::max(pipelined(mean, across, block, gap, 2), pipelined(comes, alone, block, gap, 2));
   // A round of a node's blocks begins once the last send of the round before could, whose message the last receive but
