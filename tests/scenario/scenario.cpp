@@ -192,6 +192,13 @@ TEST_CASE("by a protocol that switches do not sum, \"all\" leaves out what needs
   CHECK(complaint(Json::array({named}), more) ==
         "/runs/0/algorithms/1: \"nvls\" leaves summing to switches, which do not sum by protocol \"LL\" (its "
         "\"in_switch\" is false); expected another protocol, or \"auto\"");
+  // A group of one rank has no switch, and nothing to sum.
+  const Json alone = {{"collective", "allreduce"},
+                      {"bytes", 64},
+                      {"algorithms", "nvls"},
+                      {"protocol", "Simple"},
+                      {"groups", {{0, 1, 2, 3, 4, 5, 6}, {7}}}};
+  CHECK(plan_of(Json::array({alone}), more).points.size() == 1);
 }
 
 TEST_CASE("sizes that round to the same elements are simulated once") {

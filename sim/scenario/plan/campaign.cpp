@@ -192,7 +192,11 @@ class Planner {
 
   // Whether it is for switches that there are, and no protocol that may be used is.
   bool in_vain(const Part& part, const Algorithm& a, std::size_t w) {
-    return a.in_switch && !suits(part, a, w) && basis_of(part, *firsts(part)[0], w).models[0].node_switch.has_value();
+    return a.in_switch && std::ranges::any_of(firsts(part), [&](const SimulatedCommunicator* c) {
+             const CostModels models = basis_of(part, *c, w).models;
+             const auto [first, number] = protocols_of(part, *c, w);
+             return models[0].node_switch.has_value() && !by_switches(models.subspan(first, number));
+           });
   }
 
   // An algorithm for each shape of communicator.
