@@ -220,7 +220,7 @@ void Dial::report(const Target& target, int result, const char* why) {
   fault.result = result;
   fault.peer = target.request.to;
   const char* const advice = result == GCCL_ERR_AUTHENTICATION ? "do both have the same GCCL_SECRET?"
-                             : target.inbox->peers[fault.peer].left_out > 0
+                             : target.inbox->peers[fault.peer].left_out > 0 && !target.again
                                  ? "it has more addresses: set GCCL_ADDRESS there to a shared network's"
                                  : "has its process ended, or does a firewall stand between?";
   char short_why[111];  // so that the advice finds room
