@@ -56,7 +56,7 @@ void Recovery::await_decided() {
     for (const Rank r : may_ask(g)) say_decided(g, r, true);
   const std::int64_t until_ns = time_limit(detection_ms_ > 0 ? std::min(detection_ms_, kLeaveMsMax) : kLeaveMsMax);
   std::int64_t pause_ns = kQuestionNs, ask_at_ns = now_ns() + pause_ns;
-  const auto all_decided = [this](const auto& x) { return undecided(x.second).empty(); };
+  const auto all_decided = [](const auto& x) { return undecided(x.second).empty(); };
   while (ended_.ok() && now_ns() < until_ns && !std::ranges::all_of(groups_, all_decided)) {
     changed_.wait_for(lock, std::chrono::nanoseconds(std::max<std::int64_t>(ask_at_ns - now_ns(), 0)));
     if (now_ns() < ask_at_ns) continue;

@@ -109,7 +109,8 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
   assert(target_.inbox && !target_.addresses.empty());
   assert(target_.request.to < target_.inbox->identity().size);
   if (const auto known = answers_->find(target_.request.nonce); known != answers_->end())
-    std::ranges::stable_partition(target_.addresses, [&](const SocketAddress& a) { return a == known->second; });
+    std::stable_partition(target_.addresses.begin(), target_.addresses.end(),
+                          [&](const SocketAddress& a) { return a == known->second; });
   inbox_ = target_.inbox;
   outlives_port_ = target_.request.kind == ConnectionRequest::Kind::abort;
   deadline_ = begun_;
