@@ -189,9 +189,9 @@ void Port::check_vanished() {
   if (now < next_check_) return;
   const auto limit = connector_->settings().peer_timeout;
   next_check_ = now + limit / 16;
-  const std::string problem = fmt::format("its machine has not answered for {} s", limit / std::chrono::seconds(1));
   for (Link* link : active_) {
     if (!link->vanished(connector_->settings())) continue;
+    const std::string problem = fmt::format("its machine has not answered for {} s", limit / std::chrono::seconds(1));
     if (!connector_->settings().mends()) return fail(*link, problem);
     link->break_off_vanished(connector_->settings(), problem, &done_);
     link->ready = true;
