@@ -247,6 +247,9 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       RANK_SUCCESS(GCCL_Init(&world, nullptr));
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       if (rank == 0) {
+        // The thread that connects may still be at the new communicator's connections, and ends without memory for
+        // them.
+        usleep(300000);
         starving = true;
         const GCCL_Result aborted = GCCL_Abort(c, 3);
         usleep(100000);
