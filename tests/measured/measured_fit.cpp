@@ -101,24 +101,11 @@ sim::FitReport report_of(const std::vector<sim::Measurement>& rows, const std::s
   return report;
 }
 
-sim::Measurement ring_row(Rank nodes, Rank cards, Count bytes, double us) {
-  sim::Measurement m;
-  m.at = {"f", 1};
-  m.nodes = nodes;
-  m.cards = cards;
-  m.kind = Collective::allreduce;
-  m.collective = "all_reduce";
-  m.algorithm = "ring";
-  m.bytes = bytes;
-  m.time_us = us;
-  return m;
-}
-
 TEST_CASE("every second size of each curve is held out, also where the sizes of two are never the same") {
   std::vector<sim::Measurement> rows;
   for (Count bytes = 1024; bytes <= 1 << 20; bytes *= 4) {
-    rows.push_back(ring_row(1, 4, bytes, 10 + double(bytes) / 1e4));
-    rows.push_back(ring_row(1, 8, 2 * bytes, 20 + double(bytes) / 1e4));
+    rows.push_back(measured_row(1, 4, bytes, 10 + double(bytes) / 1e4));
+    rows.push_back(measured_row(1, 8, 2 * bytes, 20 + double(bytes) / 1e4));
   }
   const sim::FitReport report = report_of(rows, cluster(kWrongSet), sim::HoldOut::sizes);
   REQUIRE(report.used.size() == 2);
@@ -138,7 +125,7 @@ TEST_CASE("what errors were is in all tables that of the set as it was given, wi
                                   {"source", "made"}});
   std::vector<sim::Measurement> rows;
   for (Count bytes = 1024; bytes <= 1 << 20; bytes *= 4)
-    for (const Rank cards : {4, 8}) rows.push_back(ring_row(1, cards, bytes, 10 + double(bytes) / 1e4));
+    for (const Rank cards : {4, 8}) rows.push_back(measured_row(1, cards, bytes, 10 + double(bytes) / 1e4));
   const sim::FitReport report = report_of(rows, cluster(set.dump()), sim::HoldOut::scales);
   REQUIRE(report.used.size() == 1);
   REQUIRE(report.held_out.size() == 1);
@@ -156,7 +143,8 @@ TEST_CASE("what is fitted does not rid what is held out of rows that do not foll
   for (const Rank nodes : {2, 3, 4, 5})
     for (int k = 10; k <= 30; k += 2) {
       const bool slow = nodes == 5 && k >= 14 && k <= 20;
-      rows.push_back(ring_row(nodes, 1, Count(1) << k, (20 + nodes + double(Count(1) << k) / 20e3) * (slow ? 3 : 1)));
+      rows.push_back(
+          measured_row(nodes, 1, Count(1) << k, (20 + nodes + double(Count(1) << k) / 20e3) * (slow ? 3 : 1)));
     }
   CHECK(report_of(rows, five, sim::HoldOut::none).outliers == 4);
   const sim::FitReport report = report_of(rows, five, sim::HoldOut::scales);

@@ -7,25 +7,13 @@
 #include <vector>
 
 #include "sim/measured/validation/outliers.hpp"
+#include "tests/measured/table_text.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
+using namespace gccl::test;
 
 namespace {
-
-Measurement measured_row(Rank nodes, Rank cards, Count bytes, double us) {
-  Measurement m;
-  m.at = {"f", 1};
-  m.system = "s";
-  m.nodes = nodes;
-  m.cards = cards;
-  m.kind = Collective::allreduce;
-  m.collective = "all_reduce";
-  m.algorithm = "ring";
-  m.bytes = bytes;
-  m.time_us = us;
-  return m;
-}
 
 // The sizes of 2, 4, 8 and 16 nodes.
 std::vector<Measurement> four_scales() {

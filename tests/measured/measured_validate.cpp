@@ -27,20 +27,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-Measurement row(Rank nodes, Rank cards, Count bytes, double us, std::string algorithm = "ring") {
-  Measurement m;
-  m.at = {"f", 1};
-  m.system = "s";
-  m.nodes = nodes;
-  m.cards = cards;
-  m.kind = Collective::allreduce;
-  m.collective = "all_reduce";
-  m.algorithm = std::move(algorithm);
-  m.bytes = bytes;
-  m.time_us = us;
-  return m;
-}
-
 // A ring's closed form on two cards of a switch: 2 (n-1) steps of V/n, each the overheads of both ends, two links and
 // the bytes of a step; and the combining of each incoming block.
 constexpr const char* kCluster = R"({"schema":"gccl/cluster/1","name":"two","parameters":{
@@ -94,8 +80,8 @@ TEST_CASE("a prediction is the closed form on the measured nodes' cards") {
   const auto file = folder.write("two.json", kCluster);
   const auto cluster = load_cluster(file);
   const std::vector<Measurement> rows = {
-      row(1, 2, 4096, 100), row(1, 4, 4096, 100),         row(2, 2, 64, 1),
-      row(1, 8, 64, 1),     row(1, 2, 4096, 100, "bine"), row(1, 2, 4096, 100, "auto")};
+      measured_row(1, 2, 4096, 100), measured_row(1, 4, 4096, 100),         measured_row(2, 2, 64, 1),
+      measured_row(1, 8, 64, 1),     measured_row(1, 2, 4096, 100, "bine"), measured_row(1, 2, 4096, 100, "auto")};
   std::vector<SkippedRow> skipped;
   const MeasuredPoints points(rows, cluster, file, skipped);
   const std::vector<Predicted> predicted = points.closed(cluster);
@@ -126,14 +112,15 @@ TEST_CASE("of a rack measured nodes are the hosts, whatever else was measured") 
   };
   const auto ring = [](int n, double bytes) { return 2 * (n - 1) * (1000 + 2 * 500 + bytes / n / 10) / 1e3; };
   // One of two cards in each of two hosts, all of both, and four cards of one "node", which is the rack then.
-  const std::vector<Measurement> rows = {row(2, 1, 4096, 1), row(2, 2, 4096, 1), row(1, 4, 4096, 1)};
+  const std::vector<Measurement> rows = {measured_row(2, 1, 4096, 1), measured_row(2, 2, 4096, 1),
+                                         measured_row(1, 4, 4096, 1)};
   const auto all = us_of(rows);
   REQUIRE(all.size() == 3);
   CHECK(all[0] == doctest::Approx(ring(2, 4096)).epsilon(1e-6));
   CHECK(all[1] == doctest::Approx(ring(4, 4096)).epsilon(1e-6));
   CHECK(all[2] == all[1]);
   CHECK(us_of({rows[1]}) == std::vector{all[1]});
-  CHECK(us_of({rows[0], row(3, 1, 4096, 1)}) == std::vector{all[0]});  // three hosts are more than there are
+  CHECK(us_of({rows[0], measured_row(3, 1, 4096, 1)}) == std::vector{all[0]});  // three hosts are more than there are
 
   rack.replace(rack.find("\"hosts\": 2"), 10, "\"hosts\": 3");
   const auto odd = folder.write("odd.json", rack);
@@ -211,7 +198,7 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
   description["parameters"]["nccl"] = {{"architecture", "ampere"}};
   const auto file = folder.write("two.json", description.dump());
   const auto cluster = load_cluster(file);
-  std::vector<Measurement> rows(6, row(1, 2, 64, 1));
+  std::vector<Measurement> rows(6, measured_row(1, 2, 64, 1));
   rows[0].protocol = "ll";
   rows[1].protocol = "Simple";
   rows[2].protocol = "LL128";

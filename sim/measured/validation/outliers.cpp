@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace gccl::sim {
 namespace {
@@ -104,19 +107,18 @@ std::string kind_of_note(const std::string& note) {
 }
 
 std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
-  Curves<
-      std::tuple<std::string, std::string, Rank, Rank, Collective, std::string, std::string, std::string, std::string>>
-      by_size;
-  Curves<std::tuple<std::string, std::string, Rank, Collective, std::string, std::string, Count, std::string>> by_nodes;
+  // Of all sizes and numbers of nodes.
+  const auto family_of = [](const Measurement& m) {
+    return std::tuple(m.at.file, m.system, m.cards, m.kind, m.algorithm, m.protocol, kind_of_note(m.note));
+  };
+  using Family = decltype(family_of(std::declval<Measurement>()));
+  Curves<std::tuple<Family, Rank, std::string>> by_size;
+  Curves<std::pair<Family, Count>> by_nodes;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Measurement& m = rows[i];
-    const std::string note = kind_of_note(m.note);
-    if (m.bytes > 0)
-      by_size.add({m.at.file, m.system, m.nodes, m.cards, m.kind, m.algorithm, m.protocol, m.source, note},
-                  {double(m.bytes), m.time_us, i});
-    if (m.nodes > 1)
-      by_nodes.add({m.at.file, m.system, m.cards, m.kind, m.algorithm, m.protocol, m.bytes, note},
-                   {double(m.nodes), m.time_us, i});
+    const Family family = family_of(m);
+    if (m.bytes > 0) by_size.add({family, m.nodes, m.source}, {double(m.bytes), m.time_us, i});
+    if (m.nodes > 1) by_nodes.add({family, m.bytes}, {double(m.nodes), m.time_us, i});
   }
   std::vector<std::string> why(rows.size());
   const auto say = [&](std::size_t row, double times, std::string_view beside) {
@@ -129,12 +131,9 @@ std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
     std::vector<std::pair<std::size_t, double>> judged;
     std::size_t odd = 0;
   };
-  std::map<std::tuple<std::string, std::string, Rank, Rank, Collective, std::string, std::string, std::string>, Scale>
-      scales;
+  std::map<std::pair<Family, Rank>, Scale> scales;
   by_nodes.judge([&](std::size_t row, double times) {
-    const Measurement& m = rows[row];
-    Scale& scale =
-        scales[{m.at.file, m.system, m.nodes, m.cards, m.kind, m.algorithm, m.protocol, kind_of_note(m.note)}];
+    Scale& scale = scales[{family_of(rows[row]), rows[row].nodes}];
     scale.judged.emplace_back(row, times);
     scale.odd += times != 1;
   });
