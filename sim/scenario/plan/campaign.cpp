@@ -182,20 +182,22 @@ class Planner {
     });
   }
 
+  // Whether there are switches that sum, by a protocol that may be used.
+  bool switches_sum(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
+    const auto [first, number] = protocols_of(part, c, w);
+    return by_switches(CostModels(basis_of(part, c, w).models).subspan(first, number));
+  }
+
   // An algorithm with steps for switches is part of "all" where there are such switches, and a protocol that they take.
   bool suits(const Part& part, const Algorithm& a, std::size_t w) {
-    return !a.in_switch || std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) {
-      const auto [first, number] = protocols_of(part, *c, w);
-      return by_switches(CostModels(basis_of(part, *c, w).models).subspan(first, number));
-    });
+    return !a.in_switch ||
+           std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) { return switches_sum(part, *c, w); });
   }
 
   // Whether it is for switches that there are, and no protocol that may be used is.
   bool in_vain(const Part& part, const Algorithm& a, std::size_t w) {
     return a.in_switch && std::ranges::any_of(firsts(part), [&](const SimulatedCommunicator* c) {
-             const CostModels models = basis_of(part, *c, w).models;
-             const auto [first, number] = protocols_of(part, *c, w);
-             return models[0].node_switch.has_value() && !by_switches(models.subspan(first, number));
+             return basis_of(part, *c, w).models[0].node_switch.has_value() && !switches_sum(part, *c, w);
            });
   }
 
