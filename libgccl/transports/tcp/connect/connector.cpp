@@ -345,8 +345,7 @@ void Connector::take_commands() {
       next_check_ = std::min(next_check_, stop_deadline_);
     }
   }
-  for (auto& t : dials)
-    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_, &answers_));
+  for (auto& t : dials) add_dial(std::move(t));
   commands_left_ = false;
   while (const auto inbox = next_with_commands()) {
     if (!begin_aborts(inbox)) {
@@ -358,6 +357,11 @@ void Connector::take_commands() {
     }
     if (inbox->over()) left_.push(inbox);
   }
+}
+
+void Connector::add_dial(Dial::Target target) {
+  add(std::make_unique<Dial>(std::move(target), &accept_context_.secret, &accept_context_.settings, &reserve_,
+                             &answers_));
 }
 
 std::shared_ptr<PortInbox> Connector::next_with_commands() {
@@ -380,7 +384,7 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
     if (commands.passes_on && (to == commands.fault.peer || !binomial_neighbours(inbox->identity(), to))) continue;
     Dial::Target t(ConnectionRequest::Kind::abort, inbox, to, settings().peer_timeout);
     t.request.fault = inbox->commands.fault;
-    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_, &answers_));
+    add_dial(std::move(t));
   }
   return true;
 } catch (const std::bad_alloc&) {

@@ -74,6 +74,7 @@ class Connector {
   void serve();
   bool over() const;
   void add(std::unique_ptr<PendingConnection> c);
+  void add_dial(Dial::Target target);
   PendingConnections::iterator drop(PendingConnections::iterator i);
   void note_unauthenticated(PendingConnection* c);
   void advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)());
