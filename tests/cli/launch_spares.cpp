@@ -47,9 +47,13 @@ TEST_CASE("spares get the store and the secret and no rank, and end with the ran
 }
 
 TEST_CASE("one that has been admitted is waited for, and its end counts as a rank's") {
-  const std::string script =
-      kWho + "[ $who = joins ] || { sleep 0.3; exit $ZERO; }; admitted; sleep 1; echo late; exit $ONE";
+  const Folder folder;
+  const std::string in = (folder.path / "in").string();
+  const std::string script = kWho + "[ $who = joins ] || { until [ -e " + in +
+                             " ]; do sleep 0.01; done; exit $ZERO; }; admitted; >" + in +
+                             "; sleep 1; echo late; exit $ONE";
   const auto ended = [&](const char* zero, const char* one) {
+    std::filesystem::remove(in);
     return launch_with({"-n", "1", "--spares", "1", "--env", zero, "--env", one}, script);
   };
   Ended e = ended("ZERO=0", "ONE=0");
