@@ -33,8 +33,8 @@ std::string comments(const Json& document, Library library) {
   std::ranges::replace_if(
       cluster, [](char c) { return std::uint8_t(c) < ' ' || c == 127; }, '?');
   std::string text =
-      fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and up to the sizes below.\n",
-                  cluster, document["engine"].get<std::string>());
+      fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and the sizes below.\n", cluster,
+                  document["engine"].get<std::string>());
   if (!all.empty())
     text += fmt::format("# At {} of the {} places simulated the fastest is a plan of GCCL that {} cannot carry out.\n",
                         all.size(), document["cells"].size(), kLibraryNames[std::size_t(library)]);
@@ -136,7 +136,8 @@ std::string nccl_csv(const Json& document) {
 }
 
 // A rule for a number of ranks holds up to the next one, and the first for all below it: so numbers between and beyond
-// those simulated get algorithm 0, which is Open MPI's own choice. So do sizes beyond the largest.
+// those simulated get algorithm 0, which is Open MPI's own choice. So do sizes beyond the largest, and far below the
+// smallest: the first rule has to be for 0 bytes.
 std::string openmpi_rules(const Json& document, Operations operations) {
   const auto all = by_collective(document, Library::openmpi);
   std::string text = comments(document, Library::openmpi);

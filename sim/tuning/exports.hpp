@@ -1,8 +1,8 @@
 // What a sweep found, as the tuning files of others: GCCL's own table, NCCL's example tuner, Open MPI, MPICH.
 //
-// Each file is for the numbers of ranks and up to the sizes that were simulated; elsewhere the library decides as
-// ever. Where the fastest algorithm is one that the library does not have, the file names the fastest of those that it
-// has, by simulation as well, and exported_otherwise() says what that costs.
+// Each file is for the numbers of ranks that were simulated, and from half the smallest size to the largest; elsewhere
+// the library decides as ever. Where the fastest algorithm is one that the library does not have, the file names the
+// fastest of those that it has, by simulation as well, and exported_otherwise() says what that costs.
 #pragma once
 
 #include <cstdint>

@@ -53,6 +53,14 @@ const Json* steadiest(const Json& cell, std::initializer_list<const Json*> besid
   return best;
 }
 
+// From which size on files speak of calls. Between the sizes of a sweep they rest on ones at most twice apart, and the
+// smallest is taken to be no further from those below it; to be as all below it, where latency alone decides there.
+Count first_size(Collective kind, Rank ranks, Count smallest) {
+  constexpr Count kLatencyBytes = 64, kLatencyBlockBytes = 4;
+  const Count from = smallest / 2;
+  return from <= std::max(kLatencyBytes, counts_blocks(kind) ? kLatencyBlockBytes * ranks : 0) ? 0 : from;
+}
+
 }  // namespace
 
 bool alike(const Json& a, const Json& b, std::initializer_list<const char*> in) {
@@ -94,6 +102,8 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
                  .ranks = call.second,
                  .nodes = by_size.begin()->second->at("nodes").get<Rank>(),
                  .segments = {}};
+    if (const Count from = first_size(t.kind, t.ranks, by_size.begin()->first); from > 0)
+      t.segments.push_back({.from = 0, .to = from});
     for (auto at = by_size.begin(); at != by_size.end(); ++at) {
       const auto next = std::next(at);
       const Json* const below = at == by_size.begin() ? nullptr : std::prev(at)->second;

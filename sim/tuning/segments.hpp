@@ -28,9 +28,11 @@ struct TunedCalls {
 
 // Of sizes of the sweep the fastest found; of those between them that were simulated, of what is within 2 % of the
 // fastest, what is nearest to it at the sizes beside; of the others what is estimated to be the fastest. Between two
-// sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike are one
-// segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does. Sizes that
-// were to be searched and have no result, such as those of an interrupted sweep, are segments of nothing.
+// sizes the middle of the way on a logarithmic scale is the border. What is shorter than half the smallest size is a
+// segment of nothing, unless that size is at most 128 B, or 8 B for each rank where ranks have blocks. Neighbours that
+// are carried out alike are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up
+// calls as GCCL does. Sizes that were to be searched and have no result, such as those of an interrupted sweep, are
+// segments of nothing.
 std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
 
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the

@@ -93,6 +93,37 @@ std::map<std::pair<std::string, long>, std::string> picked(const std::string& fi
   return all;
 }
 
+// The rule of Open MPI's classic file that a call meets: the last one that begins at its size or below, of the last
+// number of ranks at its own or below; -1 where the file has no such collective. Rules that do not begin at 0 bytes are
+// refused (coll_tuned_dynamic_file.c).
+int openmpi_rule(const std::string& file, int collective, int ranks, long bytes) {
+  std::string numbers;
+  std::istringstream lines(read_text(file));
+  for (std::string line; std::getline(lines, line);) numbers += line.substr(0, line.find('#')) + '\n';
+  std::istringstream in(numbers);
+  const auto next = [&in] {
+    long n = 0;
+    REQUIRE(bool(in >> n));
+    return n;
+  };
+  int found = -1;
+  for (long kinds = next(); kinds > 0; --kinds) {
+    const bool ours = next() == collective;
+    for (long sizes = next(); sizes > 0; --sizes) {
+      const bool at = next() <= ranks && ours;
+      long before = -1;
+      for (long rules = next(); rules > 0; --rules) {
+        const long from = next(), algorithm = next();
+        next(), next();
+        CHECK((before < 0 ? from == 0 : from > before));
+        before = from;
+        if (at && from <= bytes) found = int(algorithm);
+      }
+    }
+  }
+  return found;
+}
+
 const std::string kSources = (kRoot / "tests/tuning").string();
 
 }  // namespace
@@ -165,6 +196,39 @@ TEST_CASE("GCCL's table reads back, and says the fastest for every place of the 
   CHECK(stated >= 4);
   CHECK(!gccl::PreparedTable(table, 12, 2).find(gccl::Collective::allreduce, 65536));
   CHECK(!gccl::PreparedTable(table, 8, 1).find(gccl::Collective::allreduce, Json::number_unsigned_t(65) << 20));
+}
+
+TEST_CASE("calls far shorter than those of a sweep are left to each library, and longer ones than the longest") {
+  const Exported x("ethernet-cpu", "4", "64MiB,256MiB", "allreduce",
+                   {"--table", "table.json", "--export-openmpi", "rules", "--export-openmpi-json", "j",
+                    "--export-mpich", "tree.json"},
+                   {"--commutative"});
+  const gccl::TuningTable table = gccl::load_tuning_table(x.file("table.json"));
+  const gccl::PreparedTable entries(table, 4, 1);
+  const Ordered tree = Ordered::parse(read_text(x.file("tree.json")));
+  const Json rules = Json::parse(read_text(x.file("j")))["collectives"]["allreduce"][0]["rules"];
+  for (const auto& [bytes, spoken_of] : {std::pair{8L, false},
+                                         {1L << 20, false},
+                                         {(32L << 20) - 4, false},
+                                         {32L << 20, true},
+                                         {64L << 20, true},
+                                         {256L << 20, true},
+                                         {(256L << 20) + 4, false}}) {
+    const long size = bytes;  // clang 14 captures no parts of a pair
+    CAPTURE(size);
+    CHECK((entries.find(gccl::Collective::allreduce, gccl::Count(size)) != nullptr) == spoken_of);
+    CHECK((openmpi_rule(x.file("rules"), 2, 4, size) > 0) == spoken_of);
+    CHECK(std::ranges::any_of(rules, [&](const Json& r) {
+            return r["msg_size_min"] <= size && size <= r["msg_size_max"];
+          }) == spoken_of);
+  }
+  // Where the least is a latency alone, there is nothing else to choose below it.
+  const Exported y("ethernet-cpu", "4", "128,1KiB", "allreduce", {"--export-openmpi", "rules"}, {"--commutative"});
+  CHECK(openmpi_rule(y.file("rules"), 2, 4, 1) > 0);
+  const Exported z("dgx-h100-superpod-2048", "16", "64MiB", "allreduce", {"--export-nccl", "tuner.csv"});
+  const auto lines = parse_nccl(read_text(z.file("tuner.csv")));
+  REQUIRE(!lines.empty());
+  for (const NcclLine& l : lines) CHECK((l.min_bytes >= 32 << 20 && l.max_bytes <= 64 << 20));
 }
 
 TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they name") {
