@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "libgccl/json/reader.hpp"
 #include "sim/tuning/exports.hpp"
@@ -167,6 +169,9 @@ Tree defaults() {
   return all;
 }
 
+// MPICH reads a condition's number into an int (src/mpi/coll/src/csel.c).
+constexpr Count kSizeMax = std::numeric_limits<int>::max();
+
 // How MPICH counts a call's size, and by how much that is less than nccl-tests' count.
 struct Sizes {
   std::string_view collective, condition;
@@ -228,8 +233,10 @@ std::string mpich_json(const Json& document, MpichRelease release) {
       if (calls.ranks > before + 1) tuned[fmt::format("comm_size<{}", calls.ranks)] = usual;
       before = calls.ranks;
       Tree& here = tuned[fmt::format("comm_size<={}", calls.ranks)] = Tree::object();
+      Count last = 0;
       for (const Segment& s : calls.segments) {
-        const Count end = sizes->per_rank ? (s.to - 1) / calls.ranks + 1 : s.to;
+        const Count end = std::min(sizes->per_rank ? (s.to - 1) / calls.ranks + 1 : s.to, kSizeMax);
+        if (end <= std::exchange(last, end)) continue;
         here[fmt::format("{}<{}", sizes->condition, end)] =
             s.tried ? guarded(counterpart_of(*s.cell, *s.tried, Library::mpich).name) : usual;
       }

@@ -2,8 +2,11 @@
 // Open MPI and MPICH themselves, where they are installed.
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -124,6 +127,23 @@ int openmpi_rule(const std::string& file, int collective, int ranks, long bytes)
   return found;
 }
 
+// The algorithm at the end of MPICH's way through a tree: conditions in their order, whose numbers it reads into an int
+// (src/mpi/coll/src/csel.c).
+std::string mpich_leaf(const Ordered& tree, int ranks, long bytes) {
+  for (const auto& [key, below] : tree.items()) {
+    const std::size_t at = key.find_first_of("<=");
+    const std::string what = key.substr(0, at), limit = key.substr(key.find_first_not_of("<=", at));
+    if (what == "algorithm") return limit;
+    const long value = what == "comm_size" ? ranks : bytes;
+    const auto number = std::int32_t(std::strtol(limit.c_str(), nullptr, 10));
+    const bool equal = key.find('=', at) != key.npos;
+    if (limit == "any" || (limit == "pow2" && std::has_single_bit(unsigned(ranks))) || value < number ||
+        (equal && value == number))
+      return mpich_leaf(below, ranks, bytes);
+  }
+  return {};
+}
+
 const std::string kSources = (kRoot / "tests/tuning").string();
 
 }  // namespace
@@ -229,6 +249,26 @@ TEST_CASE("calls far shorter than those of a sweep are left to each library, and
   const auto lines = parse_nccl(read_text(z.file("tuner.csv")));
   REQUIRE(!lines.empty());
   for (const NcclLine& l : lines) CHECK((l.min_bytes >= 32 << 20 && l.max_bytes <= 64 << 20));
+}
+
+TEST_CASE("MPICH, which reads sizes into an int, takes the fastest up to 2 GiB, and its own choice elsewhere") {
+  const Exported x("ethernet-cpu", "4", "256MiB,1GiB,8GiB", "broadcast", {"--export-mpich", "tree.json"});
+  const Ordered tree = Ordered::parse(read_text(x.file("tree.json"))), usual = tree["collective=bcast"];
+  const Exported::Names names{{{"broadcast", "binomial"}, "MPIR_Bcast_intra_binomial"},
+                              {{"broadcast", "scatter_allgather"}, "MPIR_Bcast_intra_scatter_ring_allgather"}};
+  const auto leaf = [&](long bytes) { return mpich_leaf(usual["comm_type=intra"], 4, bytes); };
+  std::size_t others = 0;
+  for (const Json& c : x.document["cells"]) {
+    const long bytes = c["bytes"];
+    CAPTURE(bytes);
+    if (bytes >= std::numeric_limits<std::int32_t>::max()) continue;
+    const std::string expected = Exported::fastest(c, names, true);
+    CHECK(leaf(bytes) == expected);
+    others += expected != "MPIR_Bcast_intra_binomial";
+  }
+  CHECK(others > 0);
+  for (const long bytes : {8L, 1L << 20, (128L << 20) - 2, 1L << 31, 1L << 33})
+    CHECK(leaf(bytes) == "MPIR_Bcast_intra_binomial");  // MPICH's own choice of less than 8 ranks
 }
 
 TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they name") {
