@@ -9,7 +9,7 @@ from .machine import Machine, provenance, wait_until_quiet
 from .network import Network
 from .session import Failed, Session
 from .settings import points
-from .units import bus_factor, human_bytes, moved_bytes
+from .units import SCHEMA, bus_factor, human_bytes, moved_bytes
 
 GIVE_UP_AFTER = 3  # failures of one peer with one rank count
 HOPELESS = 10  # so many times the best one's time in the rounds before: not measured again at that point
@@ -176,7 +176,7 @@ def run(s):
             network.close()
     progress("")
     return {
-        "schema": "gccl/comparison/1",
+        "schema": SCHEMA,
         "ranks": s.ranks,
         "rounds": s.rounds,
         "budget_ms": s.budget_ms,

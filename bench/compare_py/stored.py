@@ -5,7 +5,7 @@ import io
 import json
 
 from . import report
-from .units import Usage
+from .units import SCHEMA, Usage
 
 CSV_COLUMNS = (
     "peer",
@@ -21,7 +21,7 @@ CSV_COLUMNS = (
     "samples",
     "rounds",
 )
-SCHEMA = "gccl/comparison/1"
+KEYS = CSV_COLUMNS[:5]  # of a row, which a report needs
 
 
 def csv_text(data):
@@ -41,10 +41,15 @@ def read(path):
         with open(path) as file:
             text = file.read()
         data = json.loads(text) if text.lstrip().startswith("{") else _from_csv(text)
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f'"schema": "{SCHEMA}" was expected, as --json writes it')
+        if "rows" not in data:
+            raise ValueError('"rows" is missing; expected a list, as --json writes it')
+        for number, row in enumerate(data["rows"]):
+            if lacking := [key for key in KEYS if key not in row]:
+                raise ValueError(f"row {number}: \"{lacking[0]}\" is missing; expected {', '.join(KEYS)}")
     except (OSError, ValueError) as error:
         raise Usage(f"--from {path}: {error}") from None
-    if data.get("schema") != SCHEMA:
-        raise Usage(f'--from {path}: "schema": "{SCHEMA}" was expected, as --json writes it')
     return data
 
 
@@ -59,10 +64,14 @@ def _from_csv(text):
         elif line.startswith("# "):
             data["notes"].append([line[2:], []])
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
-    if not set(CSV_COLUMNS[:5]) <= set(reader.fieldnames or ()):
-        raise ValueError(f"JSON, or CSV with the columns {', '.join(CSV_COLUMNS[:5])}, was expected")
-    data["rows"] = [
-        {k: v if k in CSV_COLUMNS[:2] else float(v) if "_" in k else int(v) for k, v in row.items() if v}
-        for row in reader
-    ]
+    if not set(KEYS) <= set(reader.fieldnames or ()):
+        raise ValueError(f"JSON, or CSV with the columns {', '.join(KEYS)}, was expected")
+    data["rows"] = []
+    for number, row in enumerate(reader):
+        if None in row:
+            fields, due = len(row) - 1 + len(row[None]), len(reader.fieldnames)
+            raise ValueError(f"row {number}: found {fields} fields, expected {due}, one for each column")
+        data["rows"].append(
+            {k: v if k in CSV_COLUMNS[:2] else float(v) if "_" in k else int(v) for k, v in row.items() if v}
+        )
     return data

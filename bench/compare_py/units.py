@@ -3,6 +3,7 @@
 import difflib
 import re
 
+SCHEMA = "gccl/bench-comparison/1"  # of results in JSON; what `gccl compare` writes is another one
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall", "barrier", "pingpong")
 
 

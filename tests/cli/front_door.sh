@@ -158,4 +158,22 @@ for word in .TH "GCCL LAUNCH" '\\-\\-engine'; do grep -q -- "$word" gccl.1 || fa
 grep -q -- ' --chunks ' gccl.bash || fail "bash completion knows no --chunks"
 ! grep -qE -- '-(shares|lanes)' gccl.bash gccl.zsh gccl.fish gccl.1 || fail "an earlier name of an option is shown"
 if command -v man >/dev/null; then [ -z "$(LC_ALL=C.UTF-8 man -l --warnings gccl.1 2>&1 >/dev/null)" ] || fail "man warns"; fi
+
+# bench/compare reads its own results again, and says what is wrong with others.
+if command -v python3 >/dev/null; then
+  compared() { "$source/bench/compare" --from "$1" >out 2>&1; }
+  printf '%s\n' peer,collective,ranks,bytes,time_us gccl,allreduce,2,8,1.5 mpich,allreduce,2,8,3 >rows.csv
+  compared rows.csv || fail "bench/compare --from rows.csv: exit code $?"
+  grep -q 'allreduce 2 ranks 8 *1.50 *2.00' out || fail "bench/compare --from rows.csv shows no ratio"
+  echo gccl,allreduce,2,8,1.5,7 | cat rows.csv - >long.csv
+  echo gccl,allreduce,2,8 | cat rows.csv - >short.csv
+  echo '{"schema":"gccl/comparison/1","of":"gccl/result/1"}' >other.json
+  for wrong in "long.csv: row 2: found 6 fields, expected 5" 'short.csv: row 2: "time_us" is missing; expected peer' \
+    'other.json: "schema": "gccl/bench-comparison/1" was expected'; do
+    got=0
+    compared "${wrong%%:*}" || got=$?
+    [ "$got $(wc -l <out)" = "2 1" ] || fail "bench/compare --from ${wrong%%:*}: exit code $got, not 2 and one line"
+    grep -qF -- "$wrong" out || fail "bench/compare does not say: $wrong"
+  done
+fi
 exit $failed
