@@ -176,7 +176,7 @@ class ExplanationBuilder {
     add(1, first);
     if (q_.kind == Collective::barrier) return all;
     each_change(
-        first, most(), call_.count, [&](Count count) { return other(count); },
+        first, most(), {call_.count}, [&](Count count) { return other(count); },
         [](const OtherChoice& a, const OtherChoice& b) { return a.theirs == b.theirs; }, add);
     return all;
   }

@@ -185,4 +185,9 @@ const Rule* AlgorithmLists::of(Collective kind, Count bytes) const {
   return nullptr;
 }
 
+void AlgorithmLists::borders(Collective kind, std::vector<Count>& to) const {
+  for (const Rule& r : rules_)
+    if (r.kind == kind) to.insert(to.end(), {r.from_bytes, r.to_bytes});
+}
+
 }  // namespace gccl

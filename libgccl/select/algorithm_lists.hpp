@@ -38,6 +38,8 @@ class AlgorithmLists {
   std::string text() const;
   // Null: anything goes. Bytes are counted as nccl-tests does.
   const Rule* of(Collective kind, Count bytes) const;
+  // Adds the bytes at which a rule for the collective begins or ends.
+  void borders(Collective kind, std::vector<Count>& to) const;
 
  private:
   std::vector<Rule> rules_;  // by collective; a collective's own before those for all

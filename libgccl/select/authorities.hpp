@@ -23,6 +23,14 @@ struct Authorities {
   std::shared_ptr<const TuningTable> table{};  // GCCL_TUNING_FILE; null: none
   PreparedTable entries{};                     // of the table, for one communicator
 
+  // Bytes from which on a list or an entry of the table decides, or no longer does.
+  std::vector<Count> borders(Collective kind) const {
+    std::vector<Count> all;
+    lists.borders(kind, all);
+    entries.borders(kind, all);
+    return all;
+  }
+
   // For a communicator of so many ranks on so many nodes.
   Authorities on(Rank ranks, Rank nodes) const {
     Authorities a = *this;

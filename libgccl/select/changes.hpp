@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "libgccl/schedule/types.hpp"
 
@@ -19,11 +20,16 @@ Count first_change(Count low, Count high, Count resolution, Holds holds) {
 }
 
 // found(count, choice) where choose(count) differs from the choice that holds before it, which is `now` for 1 element:
-// looked for between sizes that double up to `most` and `asked`, one change at a time.
+// looked for between sizes that double up to `most` and those to look at besides, one change at a time.
 template <class Choice, class Choose, class Same, class Found>
-void each_change(Choice now, Count most, Count asked, Choose choose, Same same, Found found) {
+void each_change(Choice now, Count most, std::vector<Count> besides, Choose choose, Same same, Found found) {
+  std::erase_if(besides, [&](Count c) { return c <= 1 || c >= most; });
+  std::sort(besides.begin(), besides.end());
+  auto beside = besides.begin();
   for (Count last = 1; last < most;) {
-    const Count doubled = last > most / 2 ? most : last * 2, next = last < asked ? std::min(asked, doubled) : doubled;
+    Count next = last > most / 2 ? most : last * 2;
+    while (beside != besides.end() && *beside <= last) ++beside;
+    if (beside != besides.end()) next = std::min(next, *beside);
     for (const Choice far = choose(next); !same(now, far);) {
       last = first_change(last, next, 1, [&](Count c) { return same(choose(c), now); });
       now = choose(last);

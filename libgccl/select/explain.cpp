@@ -246,8 +246,11 @@ std::vector<Crossover> crossovers(Call call, const View& view, CostModels models
   };
   std::vector<Crossover> all{at(1)};
   if (call.kind == Collective::barrier) return all;
+  std::vector<Count> besides{asked};
+  const auto unit = Count(call_bytes({.kind = call.kind, .count = 1}, view, models[0].element_bytes));
+  for (const Count bytes : authorities.borders(call.kind)) besides.push_back(bytes / unit + (bytes % unit > 0));
   each_change(
-      all[0], most, asked, at,
+      all[0], most, std::move(besides), at,
       [](const Crossover& a, const Crossover& b) {
         return a.plan.algorithm == b.plan.algorithm && a.plan.protocol == b.plan.protocol;
       },

@@ -71,8 +71,8 @@ struct Crossover {
   Plan plan;
   Cost predicted_ns = 0;
 };
-// By algorithm and protocol, for calls of 1 to `most` elements: looked for between sizes that double and the call's
-// own, where the choices differ, by bisection. The first is that of 1.
+// By algorithm and protocol, for calls of 1 to `most` elements: looked for between sizes that double, the call's own
+// and those at which lists and entries begin and end, where the choices differ, by bisection. The first is that of 1.
 std::vector<Crossover> crossovers(Call call, const View& view, CostModels models, const Tuning& tuning, Count most,
                                   const Authorities& authorities = {}, const ChunksMax& chunks = nullptr);
 

@@ -96,4 +96,9 @@ const Entry* PreparedTable::find(Collective kind, Count bytes) const {
   return bytes < row.to || row.to == Entry::kNoEnd ? row.entry : nullptr;
 }
 
+void PreparedTable::borders(Collective kind, std::vector<Count>& to) const {
+  for (std::size_t i = begin_[std::size_t(kind)]; i < begin_[std::size_t(kind) + 1]; ++i)
+    to.insert(to.end(), {rows_[i].from, rows_[i].to});
+}
+
 }  // namespace gccl

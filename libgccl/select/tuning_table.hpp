@@ -79,6 +79,8 @@ class PreparedTable {
   // Null where no entry is about the call.
   const TuningTable::Entry* find(Collective kind, Count bytes) const;
   const TuningTable* table() const { return table_; }  // null: there is none
+  // Adds the bytes at which an entry for the collective begins or ends.
+  void borders(Collective kind, std::vector<Count>& to) const;
 
  private:
   static constexpr std::size_t kKinds = std::size(kDefinitions);

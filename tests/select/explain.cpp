@@ -232,6 +232,32 @@ TEST_CASE("the size that is asked for is planned as the cross-overs around it sa
   }
 }
 
+TEST_CASE("ranges of a table and of GCCL_ALGO that are far shorter than a doubling are among the cross-overs") {
+  const auto cluster = shipped("dgx-h100-superpod-2048");
+  const std::vector<Card> cards = sim::first_cards(64);
+  const Layout layout = layout_of(*cluster, cards);
+  const PlannedBy by = planned_by(*cluster, cards, 2);
+  const Algorithm* const ring = find_algorithm(Collective::allreduce, "ring");
+  const auto rings = [&](const Authorities& a, Collective kind) {
+    std::vector<std::pair<Count, Count>> all;  // from, to
+    const auto found =
+        crossovers({.kind = kind, .count = 1 << 19}, layout.view(0), by.models, by.tuning, Count(1) << 27, a.on(64, 8));
+    for (std::size_t i = 0; i + 1 < found.size(); ++i)
+      if (found[i].plan.algorithm->name == "ring") all.emplace_back(found[i].count, found[i + 1].count);
+    return all;
+  };
+  using Ranges = std::vector<std::pair<Count, Count>>;
+  REQUIRE(rings({}, Collective::allreduce).empty());
+  Authorities lists, table;
+  REQUIRE(AlgorithmLists::parse("allreduce:70000-70201:ring", &lists.lists).ok());
+  CHECK(rings(lists, Collective::allreduce) == Ranges{{35000, 35101}});
+  auto entries = std::make_shared<TuningTable>();
+  entries->entries = {{.from_bytes = 70001, .to_bytes = 70200, .algorithm = ring, .protocol = "LL"},
+                      {.from_bytes = 100 << 20, .to_bytes = 101 << 20, .algorithm = ring, .protocol = "Simple"}};
+  table.table = entries;
+  CHECK(rings(table, Collective::allreduce) == Ranges{{35001, 35100}, {50 << 20, 101 << 19}});
+}
+
 TEST_CASE("a machine with half of the latency saves half of the latency's part while the plan stays") {
   const auto cluster = shipped("ethernet-cpu");
   const std::vector<Card> cards = sim::first_cards(16);
