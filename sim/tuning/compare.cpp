@@ -271,7 +271,7 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
     if (at == both.after.times.end()) continue;
     if (const std::string was = both.before.failure(what), is = both.after.failure(what);
         was != is) {  // no times of the same thing
-      if (!is.empty()) failed.push_back({{"what", what}, {"before", was}, {"after", is}});
+      if (was.empty()) failed.push_back({{"what", what}, {"before", was}, {"after", is}});
       continue;
     }
     const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? kFromNothing : 0;

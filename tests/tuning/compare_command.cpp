@@ -139,6 +139,13 @@ TEST_CASE("compare puts rows side by side that state the same, and says which ar
   CHECK(c["faster"].empty());
   c = compared({{{"wrong", 0}}}, {{{"wrong", 500}, {"time_us", 1}}});
   CHECK(c["failed"][0]["after"] == "500 wrong elements");
+  // What was wrong before is no longer right in no case, whatever is wrong with it now.
+  for (const auto& [before, after] : {std::pair(3, 2), {2, 3}}) {
+    c = compared({{{"wrong", before}, {"time_us", 1}}}, {{{"wrong", after}, {"time_us", 9}}});
+    CHECK(c["ok"] == true);
+    CHECK(c["failed"].empty());
+    CHECK(c["slower"].empty());
+  }
   CHECK(compared({ends(false, 1)}, {ends(true, 100)})["slower"].empty());
   CHECK(compared({ends(false, 1)}, {ends(false, 2)})["slower"].size() == 1);
   const Ended e = run_gccl({"compare", result("a.json", {ends(true, 100)}), result("b.json", {ends(false, 1)})});
