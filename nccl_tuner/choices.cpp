@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/load.hpp"
@@ -25,23 +26,24 @@ constexpr Count kChannelsMax = 32;
 
 Rank largest_node(Rank ranks, Rank nodes) { return (ranks + nodes - 1) / nodes; }
 
-// The first cards of the first nodes, on each as many as on the others or one less.
+// The first cards of the first nodes: as many on each, or one less, where they have as many; what a smaller node cannot
+// hold is on the others.
 std::vector<Card> cards_of(const Cluster& cluster, Rank ranks, Rank nodes) {
+  std::vector<std::vector<Card>> on_node(std::min<std::size_t>(nodes, cluster.nodes()));
+  std::size_t held = 0;
+  for (Card c = 0; c < cluster.cards(); ++c)
+    if (const std::size_t node = cluster.node_of(c); node < on_node.size()) on_node[node].push_back(c), ++held;
+  if (held < ranks || on_node.size() < nodes)
+    throw json::InputError(fmt::format("{} has {} on its first {}, expected {} on {}: it is another machine",
+                                       cluster.name(), counted(held, "card"), counted(on_node.size(), "node"), ranks,
+                                       nodes));
+  std::vector<std::size_t> taken(nodes, 0);
+  for (Rank left = ranks; left > 0;)
+    for (std::size_t n = 0; n < nodes && left > 0; ++n)
+      if (taken[n] < on_node[n].size()) ++taken[n], --left;
   std::vector<Card> cards;
-  Rank node = ~Rank(0), seen = 0, taken = 0;
-  for (Card c = 0; c < cluster.cards() && cards.size() < ranks; ++c) {
-    if (node != cluster.node_of(c)) {
-      node = cluster.node_of(c);
-      ++seen;
-      taken = 0;
-    }
-    if (seen > nodes) break;
-    const Rank due = ranks / nodes + (seen <= ranks % nodes);
-    if (taken++ < due) cards.push_back(c);
-  }
-  if (cards.size() < ranks)
-    throw json::InputError(
-        fmt::format("{} has not {} cards on its first {} nodes: it is another machine", cluster.name(), ranks, nodes));
+  for (std::size_t n = 0; n < nodes; ++n)
+    cards.insert(cards.end(), on_node[n].begin(), on_node[n].begin() + std::ptrdiff_t(taken[n]));
   return cards;
 }
 
@@ -141,7 +143,6 @@ void Choices::read_table(const std::string& file, const std::string& cluster, Ra
 void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string* cluster_name) {
   const auto named = json::Node::parse(nlohmann::json(file).dump(), "GCCL_CLUSTER");
   const std::shared_ptr<const Cluster> cluster = load_cluster(cluster_file(named));
-  *cluster_name = cluster->name();
   const std::vector<Card> cards = cards_of(*cluster, ranks, nodes);
   const Layout layout = layout_of(*cluster, cards);
   const View view = layout.view(0);
@@ -175,6 +176,7 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
     }
   }
   text_ = fmt::format("plans for {}", cluster->name());
+  *cluster_name = cluster->name();
 }
 
 const Choice* Choices::find(std::size_t function, Count bytes) const {

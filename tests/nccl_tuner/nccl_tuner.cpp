@@ -342,6 +342,86 @@ TEST_CASE("what cannot be used is warned about once, and NCCL starts and chooses
   }
 }
 
+namespace {
+
+// How often a communicator's all-reduces of 64 B to 8 GiB are forced to be as gccl::plan has them on these cards, with
+// NCCL's algorithms alone, and how many there are.
+std::pair<int, int> as_planned(const Comm& comm, const gccl::Cluster& cluster, const std::vector<gccl::Card>& cards) {
+  const gccl::Layout layout = gccl::layout_of(cluster, cards);
+  std::vector<gccl::CostModel> models;
+  for (const gccl::Protocol& p : cluster.protocols()) models.push_back(gccl::cost_model(cluster, cards, 4, p));
+  gccl::Tuning tuning;
+  tuning.search = true;
+  tuning.channels_max = 32;
+  std::vector<gccl::Algorithm> rows;
+  for (const std::string_view name : {"ring", "tree", "nvls", "nvls_tree"})
+    if (layout.view(0).nodes > 1 || name != "nvls_tree")  // which NCCL has across nodes only
+      rows.push_back(*gccl::find_algorithm(gccl::Collective::allreduce, name));
+  int same = 0, all = 0;
+  for (std::size_t bytes = 64; bytes < std::size_t(1) << 33; bytes = bytes * 5 / 3 & ~std::size_t(3), ++all) {
+    const gccl::Plan p =
+        gccl::plan({.kind = gccl::Collective::allreduce, .count = bytes / 4}, layout.view(0), models, tuning, {}, rows);
+    const auto& name = p.algorithm->name;
+    const int algorithm = name == "ring" ? kRing : name == "tree" ? kTree : name == "nvls" ? kNvls : kNvlsTree;
+    const auto& protocol = cluster.protocols()[p.protocol].name;
+    same += ask(comm, kAllReduce, bytes).forced == Forced{{algorithm, protocol == "LL"      ? kLL
+                                                                      : protocol == "LL128" ? kLL128
+                                                                                            : kSimple}};
+  }
+  CHECK(all > 30);
+  return {same, all};
+}
+
+}  // namespace
+
+TEST_CASE("where nodes have different numbers of cards the ranks are on the first nodes' cards") {
+  const Folder folder;
+  const auto node = [](int cards) {
+    return R"({"count": 1, "inside": {"kind": "switch", "link": "nvlink"}, "nics": {"count": 1, "bus": "nic_bus",
+               "port": "nic"}, "cards": )" +
+           std::to_string(cards) + "}";
+  };
+  const std::string uneven =
+      folder
+          .write("uneven.json", R"({"schema": "gccl/cluster/1", "name": "uneven", "parameters": ")" +
+                                    (kRoot / "cost-models/nvidia-h100.json").string() + R"(", "nodes": [)" + node(1) +
+                                    "," + node(8) + "," + node(2) + R"(],
+                 "fabric": {"kind": "fat_tree", "levels": 2, "leaf_size": 32, "oversubscription": 1, "link": "trunk"}})")
+          .string();
+  const std::string mixed = (kRoot / "topologies/mixed.json").string();
+  const auto agrees = [](const std::string& file, std::size_t ranks, std::size_t nodes,
+                         const std::vector<gccl::Card>& cards) {
+    CAPTURE(ranks);
+    CAPTURE(nodes);
+    REQUIRE(cards.size() == ranks);
+    sources("", file);
+    const Comm comm(6, ranks, nodes);
+    const auto found = as_planned(comm, *gccl::load_cluster(file), cards);
+    CHECK(found.first >= found.second - 2);  // sizes where the choice changes are found to 2 %
+    CHECK(warnings.empty());
+  };
+  const auto first = [](gccl::Card n) {
+    std::vector<gccl::Card> cards(n);
+    for (gccl::Card c = 0; c < n; ++c) cards[c] = c;
+    return cards;
+  };
+  agrees(mixed, 288, 40, first(288));
+  agrees(mixed, 260, 33, first(260));  // the last of them is of 4 cards
+  agrees(uneven, 11, 3, first(11));
+  agrees(uneven, 8, 3, {0, 1, 2, 3, 4, 5, 9, 10});
+  agrees(uneven, 7, 2, first(7));
+
+  // What it has not is another machine's, and no planner stands in for a table there.
+  sources(folder.write("t.json", table(R"({"collective": "allreduce", "algorithm": "swing"})")).string(), uneven);
+  const Comm comm(6, 12, 3);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[0] ==
+        "GCCL tuner: GCCL_CLUSTER: uneven has 11 cards on its first 3 nodes, expected 12 on 3: it is "
+        "another machine");
+  CHECK(warnings[1].find("it chooses by itself there") != std::string::npos);
+  CHECK(ask(comm, kAllReduce, 8).forced.empty());
+}
+
 TEST_CASE("with a cluster's description the planner answers as it plans, for each shape of communicator") {
   const std::string file = (kRoot / "topologies/dgx-h100-superpod-2048.json").string();
   sources("", file);
@@ -353,29 +433,8 @@ TEST_CASE("with a cluster's description the planner answers as it plans, for eac
     std::vector<gccl::Card> cards;  // 20 ranks on 3 nodes: 7, 7 and 6
     for (unsigned n = 0; n < nodes; ++n)
       for (unsigned c = 0; c < ranks / nodes + (n < ranks % nodes); ++c) cards.push_back(8 * n + c);
-    const gccl::Layout layout = gccl::layout_of(*cluster, cards);
-    std::vector<gccl::CostModel> models;
-    for (const gccl::Protocol& p : cluster->protocols()) models.push_back(gccl::cost_model(*cluster, cards, 4, p));
-    gccl::Tuning tuning;
-    tuning.search = true;
-    tuning.channels_max = 32;
-    std::vector<gccl::Algorithm> rows;
-    for (const std::string_view name : {"ring", "tree", "nvls", "nvls_tree"})
-      if (nodes > 1 || name != "nvls_tree")  // which NCCL has across nodes only
-        rows.push_back(*gccl::find_algorithm(gccl::Collective::allreduce, name));
-    int same = 0, all = 0;
-    for (std::size_t bytes = 64; bytes < std::size_t(1) << 33; bytes = bytes * 5 / 3 & ~std::size_t(3)) {
-      const gccl::Plan p = gccl::plan({.kind = gccl::Collective::allreduce, .count = bytes / 4}, layout.view(0), models,
-                                      tuning, {}, rows);
-      const auto& name = p.algorithm->name;
-      const int algorithm = name == "ring" ? kRing : name == "tree" ? kTree : name == "nvls" ? kNvls : kNvlsTree;
-      const auto& protocol = cluster->protocols()[p.protocol].name;
-      const Forced due{{algorithm, protocol == "LL" ? kLL : protocol == "LL128" ? kLL128 : kSimple}};
-      same += ask(comm, kAllReduce, bytes).forced == due;
-      ++all;
-    }
-    CHECK(all > 30);
-    CHECK(same >= all - 2);  // sizes where the choice changes are found to 2 %
+    const auto found = as_planned(comm, *cluster, cards);
+    CHECK(found.first >= found.second - 2);  // sizes where the choice changes are found to 2 %
     CHECK(ask(comm, kAllReduce, 8).channels == 0);
     for (const int function : {kBroadcast, kReduce, kReduceScatter, kAllGather})
       CHECK(ask(comm, function, 4096).forced.size() == 1);
