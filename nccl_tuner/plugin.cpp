@@ -67,6 +67,7 @@ std::shared_ptr<const Choices> choices_for(std::size_t ranks, std::size_t nodes,
 // One communicator.
 struct Context {
   Logger log;
+  std::size_t nodes;
   std::shared_ptr<const Choices> choices;
 };
 
@@ -74,7 +75,7 @@ Result begin(std::size_t ranks, std::size_t nodes, Logger log, void** out) noexc
   if (!out) return kSuccess;
   *out = nullptr;
   try {
-    auto context = std::make_unique<Context>(Context{log, choices_for(ranks, nodes, log)});
+    auto context = std::make_unique<Context>(Context{log, nodes, choices_for(ranks, nodes, log)});
     if (log)
       log(kLogInfo, kTuning, __FILE__, __LINE__, "GCCL tuner: %zu ranks on %zu nodes: %s", ranks, nodes,
           context->choices->text().c_str());
@@ -113,12 +114,20 @@ void warn_of_costs(void* context) noexcept {
   }
 }
 
-Result get_v2(void* context, Function function, std::size_t bytes, int /*collnet*/, int nvls, int /*grouped*/,
+// Whether NCCL 2.21 can be given this. It takes what a plug-in names without looking at what it has ruled out, and
+// hands over no costs that show it: multicast between nodes needs CollNet, and LL128 cards that keep 128 bytes
+// together.
+bool safe_in_v2(const Choice& c, std::size_t nodes, bool collnet, bool nvls) {
+  if (c.protocol == NcclProtocol::LL128 || c.algorithm == NcclAlgorithm::pat) return false;  // PAT came with version 3
+  if (c.algorithm == NcclAlgorithm::nvls) return nvls && (nodes == 1 || collnet);
+  return c.algorithm != NcclAlgorithm::nvls_tree || nvls;
+}
+
+Result get_v2(void* context, Function function, std::size_t bytes, int collnet, int nvls, int /*grouped*/,
               int* algorithm, int* protocol, int* channels) noexcept {
   const Choice* const choice = find(context, function, bytes);
   if (!choice || !choice->protocol || !algorithm || !protocol) return kSuccess;
-  const bool multicast = choice->algorithm == NcclAlgorithm::nvls || choice->algorithm == NcclAlgorithm::nvls_tree;
-  if ((multicast && !nvls) || choice->algorithm == NcclAlgorithm::pat) return kSuccess;  // PAT came with version 3
+  if (!safe_in_v2(*choice, static_cast<const Context*>(context)->nodes, collnet != 0, nvls != 0)) return kSuccess;
   *algorithm = int(choice->algorithm);
   *protocol = int(*choice->protocol);
   if (channels && choice->channels > 0) *channels = int(choice->channels);

@@ -161,7 +161,7 @@ const std::string kEntries = R"(
   {"collective": "allreduce", "from_bytes": "1MiB", "ranks_max": 16, "algorithm": "nvls", "protocol": "Simple"},
   {"collective": "allreduce", "from_bytes": "1MiB", "ranks_min": 17, "algorithm": "nvls_tree", "protocol": "Simple"},
   {"collective": "allgather", "nodes_min": 2, "algorithm": "pat", "protocol": "Simple"},
-  {"collective": "broadcast", "algorithm": "chain", "protocol": "Simple"},
+  {"collective": "broadcast", "algorithm": "chain", "protocol": "Simple", "chunks": 4, "channels": 4},
   {"collective": "reduce", "algorithm": "chain"})";
 
 void sources(const std::string& tuning_file, const std::string& cluster) {
@@ -195,17 +195,26 @@ TEST_CASE("every version answers from a table: what it names costs nothing, the 
   }
   {
     const Comm comm(2, 16, 2);
-    const auto two = [&](int function, std::size_t bytes, int nvls) {
+    const Comm one(2, 8, 1), four(2, 32, 4), spread(2, 4, 4);
+    const auto two = [](const Comm& of, int function, std::size_t bytes, int collnet, int nvls) {
       std::array<int, 3> found{-1, -1, 0};
-      CHECK(tuner<Tuner2>(2).get(comm.context, function, bytes, 0, nvls, 1, &found[0], &found[1], &found[2]) == 0);
+      CHECK(tuner<Tuner2>(2).get(of.context, function, bytes, collnet, nvls, 1, &found[0], &found[1], &found[2]) == 0);
       return found;
     };
-    CHECK(two(kAllReduce, 8, 1) == std::array{+kTree, +kLL, 0});
-    CHECK(two(kAllReduce, 65536, 1) == std::array{+kRing, +kLL128, 8});
-    CHECK(two(kAllReduce, 1 << 20, 1) == std::array{+kNvls, +kSimple, 0});
-    CHECK(two(kAllReduce, 1 << 20, 0) == std::array{-1, -1, 0});  // this type has no multicast
-    CHECK(two(kAllGather, 8, 1) == std::array{-1, -1, 0});        // version 2 has no PAT
-    CHECK(two(kReduce, 8, 1) == std::array{-1, -1, 0});           // both or neither
+    const std::array nothing{-1, -1, 0}, nvls{+kNvls, +kSimple, 0}, nvls_tree{+kNvlsTree, +kSimple, 0};
+    CHECK(two(comm, kAllReduce, 8, 0, 1) == std::array{+kTree, +kLL, 0});
+    CHECK(two(comm, kBroadcast, 8, 0, 1) == std::array{+kRing, +kSimple, 4});
+    CHECK(two(one, kAllReduce, 1 << 20, 0, 1) == nvls);
+    CHECK(two(one, kAllReduce, 1 << 20, 0, 0) == nothing);  // this type has no multicast
+    // This interface has no costs to say what NCCL rules out: multicast between nodes without CollNet (src/graph/
+    // tuning.cc), and LL128 where the cards do not keep 128 bytes together.
+    CHECK(two(comm, kAllReduce, 1 << 20, 0, 1) == nothing);
+    CHECK(two(comm, kAllReduce, 1 << 20, 1, 1) == nvls);
+    CHECK(two(four, kAllReduce, 1 << 20, 0, 1) == nvls_tree);
+    CHECK(two(four, kAllReduce, 1 << 20, 1, 0) == nothing);
+    CHECK(two(comm, kAllReduce, 65536, 0, 1) == nothing);
+    CHECK(two(spread, kAllGather, 8, 1, 1) == nothing);  // version 2 has no PAT
+    CHECK(two(comm, kReduce, 8, 1, 1) == nothing);       // both or neither
   }
   CHECK((tuner<Tuner6>(6).chunk == nullptr) == true);
   CHECK(warnings.empty());
