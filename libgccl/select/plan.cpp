@@ -294,7 +294,7 @@ Plan Planning::by_entry(const TuningTable::Entry& e) const {
   }
   const std::optional<Slicing> stated =
       e.chunks == 0 ? std::nullopt
-                    : std::optional(Slicing{e.chunks, std::min(e.channels, tuning.channels_limit),
+                    : std::optional(Slicing{e.chunks, std::clamp<Count>(e.channels, 1, tuning.channels_limit),
                                             e.window > 0 ? e.window : tuning.window});
   Plan p;
   if (stated && number == 1) {

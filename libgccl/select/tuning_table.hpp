@@ -33,7 +33,8 @@ struct TuningTable {
     Count from_bytes = 0, to_bytes = kNoEnd;
     const Algorithm* algorithm = nullptr;       // never null; says the collective
     std::string protocol{};                     // empty: the planner's
-    Count chunks = 0, channels = 0;             // both or neither; 0: the planner's
+    Count chunks = 0;                           // 0: the planner's
+    Count channels = 0;                         // 0: not said, which is 1 where there are chunks
     unsigned window = 0;                        // 0: the planner's
     std::optional<double> predicted_us{};       // for readers
     std::optional<Count> predicted_at_bytes{};  // the size that it is of, which is in the range; unset: not said
@@ -78,9 +79,9 @@ class PreparedTable {
 
   // Null where no entry is about the call.
   const TuningTable::Entry* find(Collective kind, Count bytes) const;
-  const TuningTable* table() const { return table_; }  // null: there is none
   // Adds the bytes at which an entry for the collective begins or ends.
   void borders(Collective kind, std::vector<Count>& to) const;
+  const TuningTable* table() const { return table_; }  // null: there is none
 
  private:
   static constexpr std::size_t kKinds = std::size(kDefinitions);

@@ -184,7 +184,7 @@ std::string range_text(Rank from, Rank to, std::string_view what) {
 std::string decision(const TuningTable::Entry& e) {
   std::string text(e.algorithm->name);
   if (!e.protocol.empty()) text += " " + e.protocol;
-  if (e.chunks > 0) text += fmt::format(", {}/{}", e.chunks, e.channels);
+  if (e.chunks > 0) text += fmt::format(", {}/{}", e.chunks, std::max<Count>(e.channels, 1));
   if (e.window > 0) text += fmt::format(", window {}", e.window);
   return text;
 }

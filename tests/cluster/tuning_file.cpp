@@ -125,7 +125,8 @@ TEST_CASE("what cannot be right is refused with its place, what was found and wh
 TEST_CASE("a table that is written reads back as the same one") {
   TuningTable t = read(table_of(
       {entry({{"to_bytes", 4}, {"predicted_us", 0.1}, {"predicted_at_bytes", 0}, {"chunks", 3}, {"channels", 3}}),
-       entry({{"from_bytes", 4}, {"ranks_max", 5}, {"protocol", "\xc3\xa9 \"x\""}})}));
+       entry({{"from_bytes", 4}, {"ranks_max", 5}, {"protocol", "\xc3\xa9 \"x\""}, {"chunks", 2}, {"channels", 1}}),
+       entry({{"from_bytes", 4}, {"ranks_min", 6}, {"chunks", 2}})}));
   t.description = "with \"quotes\"\n";
   t.machine.backends = "shm,tcp";
   const std::string text = write_tuning_table(t);

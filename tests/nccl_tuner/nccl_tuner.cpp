@@ -249,16 +249,17 @@ TEST_CASE("where a table names what NCCL lacks, the planner of a cluster beside 
 TEST_CASE("channels that a sweep found for its own are not asked of NCCL, those of a table written for it are") {
   const Folder folder;
   const auto channels = [&](const char* name, const std::string& more) {
-    const std::string entry = R"({"collective": "allreduce", "algorithm": "ring", "protocol": "Simple", "chunks": 8,
-                                  "channels": 4)" +
-                              more + "}";
+    const std::string entry =
+        R"({"collective": "allreduce", "algorithm": "ring", "protocol": "Simple", "chunks": 8)" + more + "}";
     sources(folder.write(name, table(entry)).string(), "");
     const Comm comm(6, 16, 2);
     CHECK(ask(comm, kAllReduce, 65536).forced == Forced{{kRing, kSimple}});
     return ask(comm, kAllReduce, 65536).channels;
   };
-  CHECK(channels("swept.json", R"(, "predicted_us": 90, "predicted_at_bytes": 65536)") == 0);
-  CHECK(channels("written.json", "") == 4);
+  CHECK(channels("swept.json", R"(, "channels": 4, "predicted_us": 90, "predicted_at_bytes": 65536)") == 0);
+  CHECK(channels("written.json", R"(, "channels": 4)") == 4);
+  CHECK(channels("one.json", R"(, "channels": 1)") == 1);
+  CHECK(channels("chunks.json", "") == 0);  // one channel would be a fraction of NCCL's bandwidth
 }
 
 TEST_CASE("what NCCL rules out is left alone, and so are tables of other shapes") {

@@ -80,10 +80,7 @@ Entry read_entry(const Node& v, const TuningTable::Machine& machine) {
     e.protocol = p->string();
     if (e.protocol.empty()) p->fail("found \"\", expected the name of a protocol");
   }
-  if (const auto n = v.find("chunks")) {
-    e.chunks = Count(n->integer(1, kChunksMax));
-    e.channels = 1;
-  }
+  if (const auto n = v.find("chunks")) e.chunks = Count(n->integer(1, kChunksMax));
   if (const auto n = v.find("channels")) {
     e.channels = Count(n->integer(1, kTableChannelsMax));
     if (e.chunks == 0) n->fail("expected \"chunks\" with it, at least one for each channel");
@@ -146,7 +143,7 @@ std::string write_tuning_table(const TuningTable& t) {
     v["algorithm"] = e.algorithm->name;
     if (!e.protocol.empty()) v["protocol"] = e.protocol;
     if (e.chunks > 0) v["chunks"] = e.chunks;
-    if (e.channels > 1) v["channels"] = e.channels;
+    if (e.channels > 0) v["channels"] = e.channels;
     if (e.window > 0) v["window"] = e.window;
     if (e.predicted_us) v["predicted_us"] = *e.predicted_us;
     if (e.predicted_at_bytes) v["predicted_at_bytes"] = *e.predicted_at_bytes;
