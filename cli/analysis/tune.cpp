@@ -25,6 +25,10 @@ bool has_nccl(const sim::SweepQuestion& question) {
   return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
 }
 
+sim::Operations operations_of(const TuneArguments& a) {
+  return a.commutative ? sim::Operations::commute : sim::Operations::any;
+}
+
 bool written(const std::string& to, const std::string& text) { return to.empty() || output_written(to, text, "gccl"); }
 
 // Every output. Whether there was something for each of them, and all were written. What was there before stays where
@@ -46,7 +50,7 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
     all &= written(to, text);
     shown.push_back({std::move(title), std::move(use), std::move(text)});
   };
-  const sim::Operations operations = a.commutative ? sim::Operations::commute : sim::Operations::any;
+  const sim::Operations operations = operations_of(a);
   file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
   if (has_nccl(question))
     file(a.nccl, "NCCL: for its example tuner plug-in", "NCCL_TUNER_CONFIG_FILE=tuner.csv", sim::nccl_csv(document));
@@ -58,7 +62,7 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
   file(a.mpich, "MPICH: selection",
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
        sim::mpich_json(document, a.mpich_release == "4.0" ? sim::MpichRelease::v4_0 : sim::MpichRelease::v4_1));
-  if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown));
+  if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown, operations));
   return all;
 }
 
@@ -81,7 +85,7 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
                                       {&a.openmpi_json, sim::Library::openmpi},
                                       {&a.mpich, sim::Library::mpich}}) {
     if (file->empty()) continue;
-    const std::size_t otherwise = sim::exported_otherwise(document, library).size();
+    const std::size_t otherwise = sim::exported_otherwise(document, library, sim::Operations::commute).size();
     if (otherwise > 0)
       write_stderr(fmt::format(
           "gccl: {}: at {} of {} places the fastest is a plan that {} cannot carry out; the file names the fastest of "
@@ -140,7 +144,7 @@ int tune(const TuneArguments& a) {
                              printable_line(a.resume), journal->error()));
   nlohmann::json& exported = document["exported_otherwise"];
   for (std::size_t l = 0; l < sim::kLibraries; ++l)
-    exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l));
+    exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l), operations_of(a));
   const bool all = write_files(a, question, document);
   report_exports(a, document);
   if (a.json != "-") write_stdout(sim::tuning_text(document));

@@ -21,6 +21,9 @@ struct Counterpart {
   bool commuting = false;
 };
 
+// Which operations programs reduce by: with any, a rule of Open MPI must not name an algorithm for commuting ones.
+enum class Operations : std::uint8_t { any, commute };
+
 // What a counterpart depends on besides the algorithm.
 struct PlannedCall {
   Rank ranks = 1, nodes = 1;

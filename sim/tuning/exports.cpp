@@ -27,7 +27,7 @@ std::size_t grid_cells(const Json& document) {
 
 // What is to be known of the file as a whole.
 std::string comments(const Json& document, Library library) {
-  const Json all = exported_otherwise(document, library);
+  const Json all = exported_otherwise(document, library, Operations::commute);
   // One line, and a short one: NCCL's example takes none of 256 characters.
   std::string cluster = cluster_text(document).substr(0, 80);
   std::ranges::replace_if(
@@ -73,17 +73,17 @@ std::size_t cells_for_commuting(const Json& document) {
   }));
 }
 
-Json exported_otherwise(const Json& document, Library library) {
+Json exported_otherwise(const Json& document, Library library, Operations operations) {
   Json all = Json::array();
   for (const Json& cell : document["cells"]) {
     if (cell["tried"].empty()) continue;
-    const Json &best = cell["tried"][0], *exported = fastest(cell, library);
-    if (exported && (*exported)["time_us"] == best["time_us"]) continue;
+    const Json &best = cell["tried"][0], *named = exported(cell, library, operations);
+    if (named && (*named)["time_us"] == best["time_us"]) continue;
     all.push_back({{"at", place_text(cell)},
                    {"best", best["algorithm"]},
                    {"best_us", best["time_us"]},
-                   {"exported", exported ? (*exported)["algorithm"] : Json()},
-                   {"exported_us", exported ? (*exported)["time_us"] : Json()}});
+                   {"exported", named ? (*named)["algorithm"] : Json()},
+                   {"exported_us", named ? (*named)["time_us"] : Json()}});
   }
   return all;
 }

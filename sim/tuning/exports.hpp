@@ -22,7 +22,6 @@ TuningTable tuning_table(const nlohmann::json& document, const Cluster& cluster)
 std::string nccl_csv(const nlohmann::json& document);
 // Classic rules, which every Open MPI with coll/tuned reads: version 1, without a header. Where the fastest needs an
 // operation that commutes it is named only for programs whose operations all do; else Open MPI chooses by itself.
-enum class Operations : std::uint8_t { any, commute };
 std::string openmpi_rules(const nlohmann::json& document, Operations operations);
 // Rules of version 3, as JSON: Open MPI 6.
 std::string openmpi_json(const nlohmann::json& document, Operations operations);
@@ -35,7 +34,7 @@ enum class MpichRelease : std::uint8_t { v4_0, v4_1 };
 std::string mpich_json(const nlohmann::json& document, MpichRelease release);
 
 // A list of {"at", "best", "best_us", "exported" or null, "exported_us"}: the cells whose fastest algorithm the library
-// does not have.
-nlohmann::json exported_otherwise(const nlohmann::json& document, Library library);
+// does not have, or its file leaves to its own choice.
+nlohmann::json exported_otherwise(const nlohmann::json& document, Library library, Operations operations);
 
 }  // namespace gccl::sim

@@ -133,8 +133,8 @@ std::string regret_row(std::string_view who, const Json& r) {
                      r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>());
 }
 
-std::string changes(const Json& document, const std::string& whose, std::string_view title) {
-  const Json all = improvements(document, whose, kChangesShown);
+std::string changes(const Json& document, const std::string& whose, Operations operations, std::string_view title) {
+  const Json all = improvements(document, whose, operations, kChangesShown);
   if (all.empty()) return {};
   std::string out = fmt::format(
       "<h4>{}</h4><table class=\"list\"><tr><th>call</th><th>now</th><th>better</th><th>saves</th></tr>\n", title);
@@ -204,7 +204,7 @@ std::string file_section(const ShownFile& f, std::size_t i) {
 
 }  // namespace
 
-std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
+std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, Operations operations) {
   const std::string cluster = cluster_text(d);
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
@@ -219,17 +219,21 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
           std::size_t(std::ranges::count_if(d["between"], [](const Json& p) { return p.contains("tried"); })),
       d["complete"].get<bool>() ? "" : "; <span class=\"badge bad\">interrupted</span>");
   body +=
-      "<div class=\"card headlines\"><h3>How much longer than the fastest of all algorithms</h3><table "
+      "<div class=\"card headlines\"><h3>How much longer than the fastest of all algorithms, at the sizes asked "
+      "for</h3><table "
       "class=\"list\"><tr><th>who "
       "chooses</th><th>mean</th><th>95th percentile</th><th>worst</th><th>the fastest chosen</th></tr>\n" +
       regret_row("GCCL's planner", d["regret"]) + regret_row("NCCL's default rules", d["others"]["nccl"]) +
       regret_row("Open MPI's default rules", d["others"]["openmpi"]) +
       (d["others"].contains("table") ? regret_row("The table that was checked", d["others"]["table"]) : "") +
       "</table></div>\n";
-  const std::string change = changes(d, "nccl", "In NCCL, with the files below") +
-                             changes(d, "openmpi", "In Open MPI") + changes(d, "planner", "In GCCL, with its table");
+  const std::string change =
+      changes(d, "nccl", operations, "In NCCL, with its file below; calls are cut up as GCCL's planner does") +
+      changes(d, "openmpi", operations, "In Open MPI, with its rules below") +
+      changes(d, "planner", operations, "In GCCL, with its table");
   if (!change.empty())
-    body += "<div class=\"card\"><h3>What to change, and what it brings</h3>\n" + change + "</div>\n";
+    body += "<div class=\"card\"><h3>What to change, and what it brings, also at sizes where winners change</h3>\n" +
+            change + "</div>\n";
   for (const auto& [kind, cells] : by_collective) body += collective_section(kind, cells);
   if (!files.empty()) body += "<h2>Files</h2>\n";
   for (std::size_t i = 0; i < files.size(); ++i) body += file_section(files[i], i);

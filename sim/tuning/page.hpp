@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/tuning/counterparts.hpp"
+
 namespace gccl::sim {
 
 // A file made from the sweep, shown ready to copy.
@@ -12,6 +14,6 @@ struct ShownFile {
   std::string title, use, text;  // what it is for, and the commands or variables that use it
 };
 
-std::string tuning_page(const nlohmann::json& document, const std::vector<ShownFile>& files);
+std::string tuning_page(const nlohmann::json& document, const std::vector<ShownFile>& files, Operations operations);
 
 }  // namespace gccl::sim

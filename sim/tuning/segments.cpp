@@ -84,6 +84,11 @@ const Json* fastest(const Json& cell, std::optional<Library> library) {
   return nullptr;
 }
 
+const Json* exported(const Json& cell, Library library, Operations operations) {
+  const Json* const best = fastest(cell, library);
+  return best && operations == Operations::any && counterpart_of(cell, *best, library).commuting ? nullptr : best;
+}
+
 Counterpart counterpart_of(const Json& cell, const Json& tried, Library library) {
   return find_counterpart(cell, tried, library).value();
 }

@@ -38,6 +38,8 @@ std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optiona
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the
 // fastest.
 const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
+// What the library's file names at the cell; null where it leaves the call to the library's own choice.
+const nlohmann::json* exported(const nlohmann::json& cell, Library library, Operations operations);
 // Whether two plans of "tried" agree in these.
 bool alike(const nlohmann::json& a, const nlohmann::json& b, std::initializer_list<const char*> in);
 // The time of a plan of "tried" by that of the fastest, where the plan was simulated at another size; else without

@@ -74,9 +74,21 @@ std::string entries_line(const Json& document) {
              : fmt::format("  {:<18} has entries for {} of {}; elsewhere the planner decides\n", "", decides, of);
 }
 
+// Of the plans of this one's algorithm and protocol that which the planner would take; of equal predictions the
+// fastest.
+const Json& as_planned(const Json& cell, const Json& plan) {
+  const auto predicted_us = [](const Json& t) {
+    return t["predicted_us"].is_number() ? t["predicted_us"].get<double>() : HUGE_VAL;
+  };
+  const Json* least = nullptr;
+  for (const Json& t : cell["tried"])
+    if (alike(t, plan, {"algorithm", "protocol"}) && (!least || predicted_us(t) < predicted_us(*least))) least = &t;
+  return *least;
+}
+
 }  // namespace
 
-Json improvements(const Json& document, const std::string& whose, std::size_t most) {
+Json improvements(const Json& document, const std::string& whose, Operations operations, std::size_t most) {
   const auto library = whose == "nccl"      ? std::optional(Library::nccl)
                        : whose == "openmpi" ? std::optional(Library::openmpi)
                                             : std::nullopt;
@@ -84,14 +96,15 @@ Json improvements(const Json& document, const std::string& whose, std::size_t mo
   for (const Json& cell : document["cells"]) {
     if (std::isnan(regret_percent(cell, whose))) continue;
     const Json& at = cell[whose].is_object() ? cell[whose]["tried"] : cell[whose];
-    const Json& now = cell["tried"][at.get<std::size_t>()];
-    const Json* const better = fastest(cell, library);
+    const Json* now = &cell["tried"][at.get<std::size_t>()];
+    const Json* better = library ? exported(cell, *library, operations) : fastest(cell, library);
     if (!better) continue;
-    const double now_us = now["time_us"], better_us = (*better)["time_us"];
+    if (library == Library::nccl) now = &as_planned(cell, *now), better = &as_planned(cell, *better);
+    const double now_us = (*now)["time_us"], better_us = (*better)["time_us"];
     const double percent = better_us > 0 ? (now_us / better_us - 1) * 100 : 0;
     if (percent < kWorthSaying) continue;
     all.push_back({{"at", place_text(cell)},
-                   {"now", plan_text(now)},
+                   {"now", plan_text(*now)},
                    {"now_us", now_us},
                    {"best", plan_text(*better)},
                    {"best_us", better_us},
@@ -124,11 +137,11 @@ std::string tuning_text(Json d) {
     text += "interrupted: what follows was found until then\n";
   for (const auto& [kind, cells] : by_collective)
     text += fmt::format("\n{}: the fastest (chunks/channels)\n{}", kind, winners(cells));
-  text += "\nlonger than the fastest\n" + regret_line("GCCL's planner", d["regret"]) +
+  text += "\nlonger than the fastest, at the sizes asked for\n" + regret_line("GCCL's planner", d["regret"]) +
           regret_line("NCCL's rules", d["others"]["nccl"]) + regret_line("Open MPI's rules", d["others"]["openmpi"]);
   if (d["others"].contains("table")) text += regret_line("the table", d["others"]["table"]) + entries_line(d);
-  const Json better = improvements(d, "planner", 8);
-  if (!better.empty()) text += "\nwhat a table would change\n";
+  const Json better = improvements(d, "planner", Operations::any, 8);
+  if (!better.empty()) text += "\nwhat a table would change, at these sizes and where winners change\n";
   for (const Json& b : better)
     text += fmt::format("  {}: {} ({}) instead of {} ({}): {:.3g} % longer now\n", b["at"].get<std::string>(),
                         b["best"].get<std::string>(), format_time(b["best_us"]), b["now"].get<std::string>(),

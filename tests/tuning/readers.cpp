@@ -185,7 +185,7 @@ TEST_CASE("NCCL's example grammar gets the fastest that NCCL has, for every plac
   CHECK(matched >= 8);
   CHECK(ruled_out > 0);
   // Nor does the page advise what NCCL does not have.
-  const Json advice = gccl::sim::improvements(x.document, "nccl", 1000);
+  const Json advice = gccl::sim::improvements(x.document, "nccl", gccl::sim::Operations::any, 1000);
   CHECK(!advice.empty());
   for (const Json& a : advice) {
     const std::string best = a["best"], algorithm = best.substr(0, best.find(' '));
