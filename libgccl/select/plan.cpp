@@ -164,7 +164,8 @@ Plan fastest_plan(const Algorithm& algorithm, const Call& call, const View& view
   for (std::size_t p = 0; p < models.size(); ++p) {
     if (models.size() > 1 && !protocol_serves(models[p], algorithm, call, view)) continue;
     Prediction prediction(algorithm, call, view, models[p], tuning);
-    if (tuning.search && most_ns < INFINITY && prediction.always_beyond(most_ns, finest(models[p], tuning))) continue;
+    if (tuning.search && !stated && most_ns < INFINITY && prediction.always_beyond(most_ns, finest(models[p], tuning)))
+      continue;
     const auto [slicing, cost] = sliced_by(prediction, algorithm, call, view, models[p], tuning, most, stated, most_ns);
     if (best.algorithm && !(cost < best.predicted_ns * (1 - kTie))) continue;
     best = {.algorithm = &algorithm, .slicing = slicing, .protocol = p, .predicted_ns = cost};
@@ -191,6 +192,7 @@ struct Planning {
   std::span<const Algorithm> table;
   const ChunksMax& most;
   const Detours* detours;  // null: there are no slow pairs
+  const std::optional<Slicing>& stated;
 
   // What these add.
   Cost added(const Plan& p) const {
@@ -199,7 +201,7 @@ struct Planning {
   double bytes() const { return models[0].bytes(double(call.count)); }
   bool can(const Algorithm& a) const { return a.can(call, view); }
   Plan of(const Algorithm& a, Authority by) const {
-    Plan p = plan_of(a, call, view, models, tuning, most);
+    Plan p = plan_of(a, call, view, models, tuning, most, stated);
     p.by = by;
     return p;
   }
@@ -210,7 +212,7 @@ struct Planning {
   }
   // Without the protocols by which it surely takes longer; no algorithm where it does by all of them.
   Plan plan_below(Cost most_ns, const Algorithm& a) const {
-    return fastest_plan(a, call, view, models, tuning, most, {}, most_ns);
+    return fastest_plan(a, call, view, models, tuning, most, stated, most_ns);
   }
   // Null: no closed form, and so nothing to compare.
   Plan cheapest(const Rule* rule) const;
@@ -251,7 +253,7 @@ Plan Planning::cheapest(const Rule* rule) const {
   const bool others = std::ranges::any_of(table, [&](const Algorithm& a) { return compared(a, rule) && !floods(a); });
   const auto enters = [&](const Algorithm& a) { return compared(a, rule) && !(others && floods(a)); };
   LowestTwo reached;
-  if (tuning.search && !detours)
+  if (tuning.search && !stated && !detours)
     for (const Algorithm& a : table)
       if (enters(a))
         for (std::size_t p = 0; p < models.size(); ++p)
@@ -292,16 +294,17 @@ Plan Planning::by_entry(const TuningTable::Entry& e) const {
     if (first == models.size()) return {};
     number = 1;
   }
-  const std::optional<Slicing> stated =
-      e.chunks == 0 ? std::nullopt
-                    : std::optional(Slicing{e.chunks, std::clamp<Count>(e.channels, 1, tuning.channels_limit),
-                                            e.window > 0 ? e.window : tuning.window});
+  const std::optional<Slicing> sliced =
+      stated          ? stated
+      : e.chunks == 0 ? std::nullopt
+                      : std::optional(Slicing{e.chunks, std::clamp<Count>(e.channels, 1, tuning.channels_limit),
+                                              e.window > 0 ? e.window : tuning.window});
   Plan p;
-  if (stated && number == 1) {
-    p = {.algorithm = e.algorithm, .slicing = *stated};
+  if (sliced && number == 1) {
+    p = {.algorithm = e.algorithm, .slicing = *sliced};
   } else {
-    p = plan_of(*e.algorithm, call, view, models.subspan(first, number), tuning, most, stated);
-    if (e.window > 0) p.slicing.window = e.window;
+    p = plan_of(*e.algorithm, call, view, models.subspan(first, number), tuning, most, sliced);
+    if (e.window > 0 && !stated) p.slicing.window = e.window;
   }
   p.protocol += first;
   p.by = Authority::table;
@@ -336,17 +339,19 @@ Plan Planning::within(const Rule* rule, const TuningTable::Entry* entry) const {
 }  // namespace
 
 Plan plan(const Call& given, const View& view, CostModels models, const Tuning& tuning, const Authorities& authorities,
-          std::span<const Algorithm> table, const ChunksMax& most, const Detours* detours) {
+          std::span<const Algorithm> table, const ChunksMax& most, const Detours* detours,
+          const std::optional<Slicing>& stated) {
   Call call = given;
   call.in_place = false;
   if (detours && !detours->empty()) {
     // What would be chosen anyway may well send nothing there.
-    const Plan usual = plan(call, view, models, tuning, authorities, table, most);
+    const Plan usual = plan(call, view, models, tuning, authorities, table, most, nullptr, stated);
     if (!usual.algorithm ||
         detours->added_ns(*usual.algorithm, call, usual.slicing.lanes, models[0].element_bytes) == 0)
       return usual;
   }
-  const Planning planning{call, view, models, tuning, table, most, detours && !detours->empty() ? detours : nullptr};
+  const Planning planning{call,  view, models, tuning, table, most, detours && !detours->empty() ? detours : nullptr,
+                          stated};
   const auto size = Count(vector_bytes(call, view, models[0]));
   const Algorithm* refused = authorities.named.of(call.kind);
   if (refused && planning.can(*refused)) return planning.of(*refused, Authority::named);

@@ -58,10 +58,11 @@ Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, Cos
 // part of a prediction: an algorithm whose ranks pass on a chunk while the next arrives has an interval, the others
 // take turns. The algorithm is null where there is none. Whether the rank works in place does not matter. With detours
 // that stays where it sends nothing between a slow pair; else what these add is part of each prediction, and the
-// transport prefers nothing that sends there.
+// transport prefers nothing that sends there. A stated slicing is that of every prediction, so the choice is one among
+// calls that are all carried out by it.
 Plan plan(const Call& call, const View& view, CostModels models, const Tuning& tuning = {},
           const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms(),
-          const ChunksMax& most = nullptr, const Detours* detours = nullptr);
+          const ChunksMax& most = nullptr, const Detours* detours = nullptr, const std::optional<Slicing>& stated = {});
 inline Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
                  const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms()) {
   return plan(call, view, CostModels(&model, 1), tuning, authorities, table);

@@ -160,12 +160,15 @@ class Planner {
     const Basis& basis = basis_of(part, c, w);
     const auto [first, number] = protocols_of(part, c, w);
     const Asked asked(part, c, campaign_.seed);
-    std::optional<Slicing> stated = part.task->slicing;
-    if (!stated && part.task->planner == PlannerKind::openmpi) stated = Slicing{};  // its rules ask for no segments
     Plan p = plan_of(a, asked.call, asked.view, CostModels(basis.models).subspan(first, number), basis.tuning,
-                     chunks_max(part, asked, c), stated);
+                     chunks_max(part, asked, c), stated_slicing(part));
     p.protocol += first;
     return p;
+  }
+  static std::optional<Slicing> stated_slicing(const Part& part) {
+    if (!part.task->slicing && part.task->planner == PlannerKind::openmpi)
+      return Slicing{};  // its rules ask for no segments
+    return part.task->slicing;
   }
   static ChunksMax chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c) {
     return [&](const Algorithm& a) {
@@ -241,7 +244,7 @@ class Planner {
       const Detours detours(*c->layout, slow_);
       all.plans.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.models).subspan(first, number),
                                      basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c),
-                                     &detours));
+                                     &detours, stated_slicing(part)));
       Plan& plan = all.plans.back();
       plan.protocol += first;
       chosen.push_back(plan.algorithm);
