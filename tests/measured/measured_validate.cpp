@@ -220,6 +220,28 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
   CHECK(p[4].planner == "openmpi");
 }
 
+TEST_CASE("a set's only protocol stands for any that rows state, unless it is called as one of NCCL's") {
+  const Folder folder;
+  std::vector<Measurement> rows(2, measured_row(1, 2, 64, 1));
+  rows[0].protocol = "LL";
+  rows[1].protocol = "Simple";
+  const auto protocols = [&](const char* only, std::vector<SkippedRow>& skipped) {
+    Json description = Json::parse(kCluster);
+    description["parameters"]["protocols"] = {{only, {{"operation_ns", 1000}}}};
+    const auto file = folder.write("one.json", description.dump());
+    const auto cluster = load_cluster(file);
+    std::vector<std::string> all;
+    for (const Predicted& p : MeasuredPoints(rows, cluster, file, skipped).closed(cluster)) all.push_back(p.protocol);
+    return all;
+  };
+  std::vector<SkippedRow> skipped;
+  CHECK(protocols("default", skipped) == std::vector<std::string>{"default", "default"});  // as gccl fit writes it
+  CHECK(skipped.empty());
+  CHECK(protocols("Simple", skipped) == std::vector<std::string>{"Simple"});
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].reason == "the cluster has no protocol \"LL\"");
+}
+
 TEST_CASE("rows of MPI libraries are not cut up, and have the parameters that a cluster has for them") {
   const Folder folder;
   Json description = Json::parse(kCluster);

@@ -10,6 +10,7 @@
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 #include "libgccl/select/others/openmpi_rules.hpp"
 #include "sim/measured/predict/mpi_work.hpp"
 #include "sim/scenario/read/reader.hpp"
@@ -88,9 +89,15 @@ Json run_of(const RunKey& key) {
   return run;
 }
 
+// Whether a row's protocol matters. A cluster's only one stands for all unless it is called as one of NCCL's is.
+bool tells_protocols_apart(const Cluster& cluster) {
+  const Protocols& all = cluster.protocols();
+  return all.size() > 1 || std::ranges::find(kNcclProtocols, all[0].name) != kNcclProtocols.end();
+}
+
 // The protocol that a row states: one of the cluster's, or of NCCL's.
 std::optional<std::string> stated_protocol(const Measurement& m, const Cluster& cluster) {
-  std::vector<std::string> known = {"LL", "LL128", "Simple"};
+  std::vector<std::string> known(kNcclProtocols.begin(), kNcclProtocols.end());
   for (const Protocol& p : cluster.protocols()) known.push_back(p.name);
   for (const std::string& name : known)
     if (!name.empty() && lower_case(name) == lower_case(m.protocol)) return name;
@@ -161,9 +168,8 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
         continue;
       }
     }
-    // Where the cluster names no protocols, a row's does not matter.
     std::string protocol;
-    if (const auto stated = stated_protocol(m, cluster); stated && !cluster.protocols()[0].name.empty()) {
+    if (const auto stated = stated_protocol(m, cluster); stated && tells_protocols_apart(cluster)) {
       const auto same = [&](const Protocol& p) { return p.name == *stated; };
       if (std::none_of(cluster.protocols().begin(), cluster.protocols().end(), same)) {
         skipped.push_back({m.at, fmt::format("the cluster has no protocol \"{}\"", *stated)});
