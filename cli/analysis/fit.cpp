@@ -15,6 +15,7 @@
 #include "cli/plugin.hpp"
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/shipped.hpp"
+#include "sim/measured/validation/validation.hpp"
 
 namespace gccl {
 namespace {
@@ -46,14 +47,15 @@ sim::Minimise optimiser() {
              "gccl fit needs NLopt (libnlopt-dev, then cmake --build FOLDER); gccl validate does not"));
 }
 
-std::string source_of(const FitArguments& a, const sim::FitReport& report) {
+std::string source_of(const FitArguments& a, const sim::FitReport& report, std::size_t skipped) {
   std::string files, scales;
   for (const std::string& f : a.measured.files)
     files += (files.empty() ? "" : ", ") + json::valid_text(fs::path(f).filename().string());
   for (const sim::FitReport::Errors& e : report.used) scales += (scales.empty() ? "" : ", ") + e.what;
-  return fmt::format("fitted by gccl fit to {} of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
-                     counted(report.all_used.after.points, "point"), files, scales, report.all_used.after.mape,
-                     report.all_used.before.mape);
+  const std::string left_out = skipped ? fmt::format(", {} skipped", counted(skipped, "row")) : "";
+  return fmt::format("fitted by gccl fit to {} of {} ({}){}; their mean error is {:.1f} %, it was {:.1f} %",
+                     counted(report.all_used.after.points, "point"), files, scales, left_out,
+                     report.all_used.after.mape, report.all_used.before.mape);
 }
 
 int fit_parameters(const FitArguments& a) {
@@ -79,9 +81,13 @@ int fit_parameters(const FitArguments& a) {
       fmt::format("{} of {}, fitted to measurements.", base.empty() ? "The parameters" : base.stem().string(),
                   cluster.at("name").string()),
       base.empty() ? value : nlohmann::json{{"base", base_name(base, a.output)}}, before, problem.parameters,
-      source_of(a, report));
+      source_of(a, report, measured.skipped.size()));
   write_output(a.output, json::format_value(set, 2) + '\n');
-  if (a.output != "-") write_stdout(sim::fit_text(report, terminal_columns()));
+  const std::string left_out = sim::left_out_text(measured);
+  if (a.output == "-")
+    write_stderr(left_out);
+  else
+    write_stdout(sim::fit_text(report, terminal_columns()) + (left_out.empty() ? "" : '\n' + left_out));
   return 0;
 }
 

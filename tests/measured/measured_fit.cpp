@@ -272,6 +272,29 @@ TEST_CASE("gccl fit: parameters that a cluster has in itself become a whole set"
   CHECK(std::abs(set["protocols"]["default"]["operation_ns"].get<double>() / 6000 - 1) < 0.05);
 }
 
+TEST_CASE("gccl fit says which rows it has skipped and what is to be said of files, and the set how many there were") {
+  const Folder folder;
+  folder.write("guess.json", kWrongSet);
+  folder.write("eight.json", cluster("\"guess.json\""));
+  folder.write("m.csv", table({.o = 400, .l = 300, .B = 10, .c = 6000}, 0, false) +
+                            "box,2,8,all_reduce,ring,auto,1024,30,,,src,n\n"      // on more nodes than there are
+                            "box,1,2,all_reduce,ring,auto,65536,20,9.9,,src,n\n"  // 3.3 GB/s by its time
+                            "box,1,2,scan,ring,auto,64,1,,,src,n\n");
+  const std::string on_two = "on 2 nodes; the cluster has 1 (m.csv:52)\n";
+  const Ended file = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+  CAPTURE(file.out);
+  REQUIRE(file.code == 0);
+  CHECK(file.out.find("Skipped 2 rows:\n") != std::string::npos);
+  CHECK(file.out.find(on_two) != std::string::npos);
+  CHECK(file.out.find("(m.csv:54)") != std::string::npos);
+  CHECK(file.out.find("m.csv:53: ") != std::string::npos);  // the remark
+  CHECK(read_text(folder.path / "fitted.json").find(" cards), 2 rows skipped; ") != std::string::npos);
+  const Ended piped = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "-"}, folder.path);
+  REQUIRE(piped.code == 0);
+  CHECK(Json::parse(piped.out)["name"] == "guess-fitted");
+  CHECK(piped.err.find(on_two) != std::string::npos);
+}
+
 TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is written") {
   const Folder folder;
   folder.write("guess.json", kWrongSet);

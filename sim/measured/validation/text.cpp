@@ -104,7 +104,8 @@ std::string skipped_text(const Json& skipped) {
     rows -= s["rows"].get<std::size_t>();
   }
   if (rows)
-    text += fmt::format("  {:>5}  for {}: see --json\n", rows, counted(skipped.size() - kReasonsShown, "other reason"));
+    text += fmt::format("  {:>5}  for {}: gccl validate --json lists them\n", rows,
+                        counted(skipped.size() - kReasonsShown, "other reason"));
   return text;
 }
 
@@ -113,6 +114,10 @@ std::string left_out_text(Json d) {
   std::string text = skipped_text(d["skipped"]);
   for (const Json& remark : d["remarks"]) text += remark.get<std::string>() + "\n";
   return text;
+}
+
+std::string left_out_text(const Measured& measured) {
+  return left_out_text({{"skipped", skipped_json(measured.skipped)}, {"remarks", measured.remarks}});
 }
 
 std::string validation_text(Json d, std::size_t columns) {

@@ -20,8 +20,9 @@ nlohmann::json validation(const Measured& measured, const std::vector<Predicted>
 nlohmann::json skipped_json(const std::vector<SkippedRow>& skipped);
 // The same for a terminal.
 std::string skipped_text(const nlohmann::json& skipped);
-// The same, and the remarks, of a validation.
+// The same, and the remarks, of a validation; or of what was read.
 std::string left_out_text(nlohmann::json document);
+std::string left_out_text(const Measured& measured);
 
 // Statistics first, then outliers, the worst points and what was skipped. `columns`: the width of the terminal.
 std::string validation_text(nlohmann::json document, std::size_t columns);
