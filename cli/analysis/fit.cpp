@@ -53,9 +53,14 @@ std::string source_of(const FitArguments& a, const sim::FitReport& report, std::
     files += (files.empty() ? "" : ", ") + json::valid_text(fs::path(f).filename().string());
   for (const sim::FitReport::Errors& e : report.used) scales += (scales.empty() ? "" : ", ") + e.what;
   const std::string left_out = skipped ? fmt::format(", {} skipped", counted(skipped, "row")) : "";
-  return fmt::format("fitted by gccl fit to {} of {} ({}){}; their mean error is {:.1f} %, it was {:.1f} %",
-                     counted(report.all_used.after.points, "point"), files, scales, left_out,
-                     report.all_used.after.mape, report.all_used.before.mape);
+  std::string text = fmt::format("fitted by gccl fit to {} of {} ({}){}; their mean error is {:.1f} %, it was {:.1f} %",
+                                 counted(report.all_used.after.points, "point"), files, scales, left_out,
+                                 report.all_used.after.mape, report.all_used.before.mape);
+  if (!report.held_out.empty())
+    text += fmt::format("; that of {} held out is {:.1f} %, it was {:.1f} %",
+                        counted(report.all_held_out.after.points, "point"), report.all_held_out.after.mape,
+                        report.all_held_out.before.mape);
+  return text;
 }
 
 int fit_parameters(const FitArguments& a) {

@@ -295,6 +295,30 @@ TEST_CASE("gccl fit says which rows it has skipped and what is to be said of fil
   CHECK(piped.err.find(on_two) != std::string::npos);
 }
 
+TEST_CASE("gccl fit says where what was not fitted is predicted worse than before, and the set what these errors are") {
+  const auto fit = [&](const Truth& truth, double on_few) {
+    const Folder folder;
+    std::string text = kColumns;
+    for (const int n : {2, 4, 6, 8})
+      for (Count bytes = 64; bytes <= 32768; bytes *= 2)
+        text += fmt::format("box,1,{},all_reduce,ring,auto,{},{:.6f},,,src,n\n", n, bytes,
+                            ring_us(truth, n, double(bytes)) * (n <= 4 ? on_few : 1));
+    folder.write("m.csv", text);
+    folder.write("eight.json", cluster("\"guess.json\""));
+    folder.write("guess.json", kWrongSet);
+    const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    return std::pair(e.out, read_text(folder.path / "fitted.json"));
+  };
+  const std::string errs_more = "On what was held out the fitted set errs more than the one it began with: by ";
+  const auto [text, set] = fit({.o = 1000, .l = 100, .B = 7, .c = 1000}, 2);  // kWrongSet's, right on 6 and 8 ranks
+  CHECK(text.find(errs_more) != std::string::npos);
+  CHECK(text.find("by a fit to the others worse than by the set that it began with") != std::string::npos);
+  CHECK(set.find("; that of 20 points held out is ") != std::string::npos);
+  CHECK(fit({.o = 400, .l = 300, .B = 10, .c = 6000}, 1).first.find(errs_more) == std::string::npos);
+}
+
 TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is written") {
   const Folder folder;
   folder.write("guess.json", kWrongSet);

@@ -55,6 +55,9 @@ void add_errors(std::vector<std::vector<std::string>>& lines, const FitReport::E
                    percent(e.before.median), percent(e.after.median), percent(e.before.p90), percent(e.after.p90)});
 }
 
+// By a difference that the tables show.
+bool errs_more(const FitReport::Errors& e) { return e.after.mape - e.before.mape >= 0.1; }
+
 std::vector<std::string> error_head(std::string what) {
   return {std::move(what), "points", "MAPE was", "is", "median was", "is", "p90 was", "is"};
 }
@@ -126,11 +129,19 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
     for (const FitReport::Errors& e : r.held_out) add_errors(lines, e);
     if (r.held_out.size() > 1) add_errors(lines, {"all", r.all_held_out.before, r.all_held_out.after});
     text += aligned(lines, columns) + '\n';
+    if (errs_more(r.all_held_out))
+      text += fmt::format(
+          "On what was held out the fitted set errs more than the one it began with: by {:.1f} % in the mean, not "
+          "{:.1f} %.\n\n",
+          r.all_held_out.after.mape, r.all_held_out.before.mape);
   }
   if (!r.left_out.empty()) {
     lines = {error_head("by a fit to the others")};
     for (const FitReport::Errors& e : r.left_out) add_errors(lines, e);
     text += aligned(lines, columns) + '\n';
+    if (const auto worse = std::ranges::count_if(r.left_out, errs_more); worse > 0)
+      text += fmt::format("{} of {} by a fit to the others worse than by the set that it began with.\n\n", worse,
+                          counted(r.left_out.size(), "scale") + (worse == 1 ? " is predicted" : " are predicted"));
   } else {
     text += "All points are of one scale: nothing says how far these parameters hold on others.\n";
   }
