@@ -29,7 +29,7 @@ std::vector<sim::CorrectedPoint> points(double (*measured)(double bytes, double 
   std::vector<sim::CorrectedPoint> all;
   for (Count bytes = 64; bytes <= 1u << 20; bytes *= 2) {
     const double predicted = 6 + double(bytes) / 1e4;
-    all.push_back({{Collective::allreduce, 1, 4, "", ""}, bytes, measured(double(bytes), predicted), predicted});
+    all.push_back({{Collective::allreduce, 1, 4, "", ""}, bytes, measured(double(bytes), predicted), predicted, 6});
   }
   return all;
 }
@@ -102,7 +102,7 @@ TEST_CASE("a correction holds for more nodes where the one before did so for the
     std::vector<sim::CorrectedPoint> all;
     for (const auto& [nodes, extra] : {std::pair(1, 1.0), std::pair(2, at_2), std::pair(4, at_4)})
       for (Count bytes = 64; bytes <= 4096; bytes *= 2)
-        all.push_back({{Collective::allreduce, Rank(nodes), 4, "ring", ""}, bytes, 10 + extra, 10});
+        all.push_back({{Collective::allreduce, Rank(nodes), 4, "ring", ""}, bytes, 10 + extra, 10, 5});
     return all;
   };
   const auto more = [&](double at_2, double at_4) {
@@ -148,6 +148,22 @@ TEST_CASE("curves that a model misses smoothly are corrected, noise is not") {
   auto three = points([](double, double predicted) { return predicted * 2; });
   three.resize(3);
   CHECK(sim::corrections_of(three, report).empty());
+}
+
+TEST_CASE("a correction takes away no more than the fixed cost, and is judged by what that leaves") {
+  // 6 us of fixed cost and 10 GB/s, on links that carry 20: the fixed cost is less than what 256 KiB miss.
+  const auto all = points([](double bytes, double) { return 6 + bytes / 2e4; });
+  sim::CorrectionReport report;
+  const Corrections found = sim::corrections_of(all, report);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].at(65536) == doctest::Approx(-65536 / 20.0));
+  CHECK(found[0].at(1 << 17) == -6000);
+  CHECK(found[0].at(1 << 20) == -6000);
+  CHECK(report.sizes == 15);
+  CHECK(report.at_floor == 4);  // 128 KiB to 1 MiB miss 6.6 us and more
+  double left = 0;
+  for (double bytes = 1 << 17; bytes <= 1 << 20; bytes *= 2) left += std::log((bytes / 1e4) / (6 + bytes / 2e4));
+  CHECK(report.with_percent >= 100 * left / 15);
 }
 
 TEST_CASE("predictions and every engine take what a correction adds, on its nodes and cards alone") {

@@ -12,7 +12,11 @@ namespace {
 // Times of one size, of several runs their mean.
 struct Size {
   Count bytes = 0;
-  double measured_us = 0, predicted_us = 0;
+  double measured_us = 0, predicted_us = 0, operation_us = 0;
+
+  bool at_floor() const { return measured_us < predicted_us - operation_us; }
+  double extra_us() const { return std::max(measured_us - predicted_us, -operation_us); }
+  double corrected_us(const Correction& by) const { return predicted_us + std::max(by.at(bytes) / 1e3, -operation_us); }
 };
 
 Correction correction_by(const std::vector<Size>& sizes, std::size_t left_out) {
@@ -20,7 +24,7 @@ Correction correction_by(const std::vector<Size>& sizes, std::size_t left_out) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (i == left_out) continue;
     c.bytes.push_back(sizes[i].bytes);
-    c.extra_ns.push_back((sizes[i].measured_us - sizes[i].predicted_us) * 1e3);
+    c.extra_ns.push_back(sizes[i].extra_us() * 1e3);
   }
   return c;
 }
@@ -38,11 +42,13 @@ std::vector<Size> by_size(const std::vector<const CorrectedPoint*>& points) {
     size.bytes = p->bytes;
     size.measured_us += p->measured_us;
     size.predicted_us += p->predicted_us;
+    size.operation_us += p->operation_us;
     ++number;
   }
   std::vector<Size> sizes;
   for (auto& [bytes, sum] : all)
-    sizes.push_back({bytes, sum.first.measured_us / sum.second, sum.first.predicted_us / sum.second});
+    sizes.push_back({bytes, sum.first.measured_us / sum.second, sum.first.predicted_us / sum.second,
+                     sum.first.operation_us / sum.second});
   return sizes;
 }
 
@@ -54,7 +60,7 @@ struct BothErrors {
   void add(const Size& size, const Correction& by) {
     ++number;
     without += error_of(size, size.predicted_us);
-    with += error_of(size, size.predicted_us + by.at(size.bytes) / 1e3);
+    with += error_of(size, size.corrected_us(by));
   }
   void add(const BothErrors& more) {
     number += more.number;
@@ -91,6 +97,8 @@ Corrections corrections_of(const std::vector<CorrectedPoint>& points, Correction
     Correction c = correction_by(sizes, sizes.size());
     c.of = of;
     curve.correction = all.size();
+    report.sizes += sizes.size();
+    report.at_floor += std::size_t(std::ranges::count_if(sizes, &Size::at_floor));
     all.push_back(std::move(c));
     kept.add(errors);
   }

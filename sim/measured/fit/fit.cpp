@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -47,6 +48,8 @@ class Evaluated {
   // What corrections are made from. Measured nodes that share one of the cluster's are none of its own.
   std::vector<CorrectedPoint> corrected_points(const Parameters& p) const {
     std::vector<CorrectedPoint> all;
+    std::map<std::string, double> operation_us;
+    for (const Protocol& q : p.protocols) operation_us[q.name] = q.operation_ns / 1e3;
     for (const Predicted& at : predict(p)) {
       const Measurement& m = rows_[at.row];
       if (points_->packed(at.row)) continue;
@@ -55,7 +58,8 @@ class Evaluated {
                       stated ? at.protocol : std::string()},
                      m.bytes,
                      m.time_us,
-                     at.us});
+                     at.us,
+                     operation_us.at(at.protocol)});
     }
     return all;
   }

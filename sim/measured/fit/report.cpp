@@ -155,6 +155,11 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
                       "{} of {} corrected by size: each size by the others' corrections, over gaps twice as "
                       "wide as those that are left, errs by {:.1f} % in the mean, without them by {:.1f} %.\n",
                       c.corrected, counted(c.curves, "curve"), c.with_percent, c.without_percent);
+  if (const CorrectionReport& c = r.corrections; c.at_floor > 0)
+    text += fmt::format(
+        "At {} of their {} the prediction stays too slow: a correction takes away no more than the fixed cost of a "
+        "call.\n",
+        c.at_floor, counted(c.sizes, "size"));
   if (const CorrectionReport& c = r.corrections; c.more_nodes > 0)
     text += fmt::format(
         "{} correction{} for more nodes, too: fewer nodes' corrections leave {:.1f} % of error on the next, without "
