@@ -20,10 +20,11 @@ std::vector<Card> first(Card n) {
 std::shared_ptr<const Cluster> shipped(const std::string& name) {
   return load_cluster(GCCL_SOURCE_DIR "/topologies/" + name + ".json");
 }
-std::shared_ptr<const Cluster> with(const std::string& nccl) {
+std::shared_ptr<const Cluster> with(const std::string& nccl, const std::string& in_switch = "") {
   return parse_cluster(R"({"schema": "gccl/cluster/1", "name": "c", "parameters": {"card": {"overhead_ns": 1,
     "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": 1, "links": {"l": {"bandwidth_GBps": 100, "latency_ns": 1}})" +
-                           nccl + R"(}, "nodes": [{"count": 2, "cards": 4, "inside": {"kind": "switch", "link": "l"},
+                           nccl + R"(}, "nodes": [{"count": 2, "cards": 4, "inside": {"kind": "switch", "link": "l")" +
+                           in_switch + R"(},
     "nics": {"count": 2, "bus": "l", "port": {"bandwidth_GBps": 12, "latency_ns": 1}}}], "fabric": {"kind": "switch"}})",
                        "c.json");
 }
@@ -101,6 +102,14 @@ TEST_CASE("what a parameter set states of NCCL holds, and the rest follows from 
   CHECK(machine(*with(R"(, "nccl": {"architecture": "ampere", "nic_GBps": 25})"), first(8))->graph.inside_GBps == 24);
 }
 
+TEST_CASE("multicast is that of switches that have it, whatever the cards' architecture") {
+  const std::string hopper = R"(, "nccl": {"architecture": "hopper"})", in_switch = R"(, "in_switch": true)";
+  CHECK(machine(*with(hopper), first(4))->nvls.channels == 0);
+  CHECK(machine(*with(hopper, in_switch), first(4))->nvls.channels > 0);
+  CHECK(machine(*with(R"(, "nccl": {"architecture": "hopper", "nvls": false})", in_switch), first(4))->nvls.channels ==
+        0);
+}
+
 TEST_CASE("wrong statements about NCCL are one line with place and what was expected") {
   CHECK(refusal(R"(, "nccl": {"architecture": "hoper"})") ==
         R"(c.json: /parameters/nccl/architecture: found "hoper"; did you mean "hopper"?)");
@@ -110,5 +119,8 @@ TEST_CASE("wrong statements about NCCL are one line with place and what was expe
         R"(c.json: /parameters/nccl: expected "channels" and "bandwidth_GBps" (of each of them) together)");
   CHECK(refusal(R"(, "nccl": {"between_GBps": 3})") ==
         R"(c.json: /parameters/nccl/between_GBps: expected "channels" and "bandwidth_GBps" with it)");
+  CHECK(refusal(R"(, "nccl": {"nvls": true})") ==
+        R"(c.json: /nodes: found no switch with "in_switch": true, expected one, as "nccl" of the parameters has )"
+        R"("nvls": true)");
   CHECK(refusal(R"(, "nccl": {"nvsl": true})").find("did you mean \"nvls\"") != std::string::npos);
 }

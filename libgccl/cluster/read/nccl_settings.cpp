@@ -67,7 +67,7 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
     pairwise = pairwise || (type.inside.starts_with("full_mesh") && on_node.size() > 2);
     // Cards that are joined by PCIe alone.
     if (type.inside.starts_with("pcie")) m.nvlink = false;
-    multicast = multicast && type.inside == "switch" && on_node.size() > 2;
+    multicast = multicast && type.in_switch > 0 && on_node.size() > 2;
   }
   m.graph = nccl_ring_graph(links);
   if (s.channels) m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
