@@ -208,6 +208,26 @@ TEST_CASE("calls in a single channel are named") {
   check_named(p, "channels");
 }
 
+TEST_CASE("a single channel does not stand for more bandwidth than one carries") {
+  // An all-gather of 8 x H100 at 226 GB/s, a third below what it should reach; a channel carries 36.7.
+  std::string text = kStatedColumns;
+  for (const auto& [bytes, us] : {std::pair<Count, double>{1 << 10, 13.3},
+                                  {1 << 12, 13.4},
+                                  {1 << 18, 20.1},
+                                  {1 << 22, 52},
+                                  {1 << 26, 290},
+                                  {1 << 30, 4150}})
+    text += fmt::format("box,1,8,all_gather,auto,auto,{},{}\n", bytes, us);
+  const Folder folder;
+  folder.write("m.csv", text);
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "dgx-h100-superpod-2048", "--json", "-"}, folder.path);
+  CAPTURE(e.err);
+  const Json found = Json::parse(e.out)["diagnoses"][0];
+  CHECK(found["cause"] != "channels");
+  for (const Json& h : found["hypotheses"])
+    if (h["cause"] == "channels") CHECK(h["probability"].get<double>() < 0.01);
+}
+
 TEST_CASE("one slow node among others is named, wherever it is") {
   Planted p;
   Json slow = p.cluster["nodes"][0];
