@@ -51,6 +51,8 @@ Json healthy_box() {
               "card_link":"card","switch_link":"up","root_link":"root"}}]})");
 }
 
+constexpr Count kShortest = 1 << 10, kLongest = 1 << 28;
+
 struct Planted {
   Json cluster = healthy_cluster(), healthy = healthy_cluster();
   int nodes = 4;
@@ -58,15 +60,14 @@ struct Planted {
   std::string algorithm = "auto", protocol = "auto";
   double factor = 1;  // on all times
   double noise = 0.05;
+  Count shortest = kShortest;
 };
-
-constexpr Count kShortest = 1 << 10, kLongest = 1 << 28;
 
 std::string table(const Planted& p, const std::function<double(std::size_t)>& us, bool choices) {
   std::string text = kStatedColumns;
   std::size_t i = 0;
   for (const std::string& collective : p.collectives)
-    for (Count bytes = kShortest; bytes <= kLongest; bytes *= 4)
+    for (Count bytes = p.shortest; bytes <= kLongest; bytes *= 4)
       text += fmt::format("box,{},8,{},{},{},{},{:.3f}\n", p.nodes, collective, choices ? p.algorithm : "auto",
                           choices ? p.protocol : "auto", bytes, us(i++));
   return text;
@@ -266,6 +267,24 @@ TEST_CASE("what no cause explains is said to be unexplained") {
   CAPTURE(found.diagnosis["hypotheses"].dump(1));
   CHECK(found.diagnosis["verdict"] == "unexplained");
   CHECK(found.code == 1);
+}
+
+TEST_CASE("two observations name no cause, three may") {
+  Planted p;
+  p.cluster["nodes"][0]["nics"]["count"] = 1;
+  for (const std::size_t observations : {1, 2, 3}) {
+    CAPTURE(observations);
+    p.shortest = kLongest >> 2 * (observations - 1);
+    const Found found = diagnosed(p, 1);
+    CHECK(found.diagnosis["observations"] == observations);
+    CHECK(found.diagnosis["verdict"] == (observations < 3 ? "unexplained" : "explained"));
+    CHECK(found.cause().empty() == (observations < 3));
+  }
+  const Folder folder;
+  folder.write("m.csv", kStatedColumns + "box,1,8,all_reduce,auto,auto,1024,48\n");
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "dgx-h100-superpod-2048"}, folder.path);
+  CHECK(e.code == 1);
+  CHECK(e.out.find("1 observation is too few to tell causes apart: expected 3 or more") != std::string::npos);
 }
 
 TEST_CASE("a number of nodes that is slow is a shortfall, in all sizes as in the longest") {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "libgccl/schedule/definition.hpp"
@@ -69,6 +70,11 @@ struct Group {
   std::map<std::pair<MeasuredCurve, int>, std::size_t> bins;  // of a curve and a power of four; of all rows
   std::vector<std::size_t> bin;                               // of each row
 
+  std::size_t observations() const {
+    std::set<std::size_t> seen;
+    for (const Observed& p : points) seen.insert(p.bin);
+    return seen.size();
+  }
   Times of(const Times& all) const {
     Times some;
     for (const std::size_t i : used) some.push_back(all[i]);
@@ -191,8 +197,9 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
                const std::vector<std::string>& outliers) {
   const std::vector<Ranked> causes = ranked(group, predictions);
   const Ranked &first = causes.front(), &healthy = of(causes, "healthy");
-  const bool ill =
-      first.probability >= kNamed * healthy.probability && first.best.error <= kErrorLeft * healthy.best.error;
+  const std::size_t observations = group.observations();
+  const bool ill = observations >= kObservationsMin && first.probability >= kNamed * healthy.probability &&
+                   first.best.error <= kErrorLeft * healthy.best.error;
   // What calls cost besides the network is taken from the explanation that holds, so that a shortfall neither hides in
   // it nor is made of noise by what a cause that hardly fits better adjusts.
   const Ranked& holds = ill ? first : healthy;
@@ -243,6 +250,7 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
           {"cause", verdict == "explained" ? Json(first.hypothesis->name) : Json()},
           {"probability", first.probability},
           {"short_share", found.share},
+          {"observations", observations},
           {"hypotheses", std::move(list)},
           {"rows", std::move(table)}};
 }

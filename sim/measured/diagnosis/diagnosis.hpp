@@ -17,6 +17,8 @@ constexpr double kTooFast = 2;
 // A cause is named where it is at least so many times as likely as a healthy cluster and as something else, and leaves
 // at most that share of a healthy cluster's error.
 constexpr double kNamed = 3, kErrorLeft = 0.5;
+// And by this many observations, as a fixed cost and a factor are adjusted to them.
+constexpr std::size_t kObservationsMin = 3;
 
 struct DiagnosedWith {
   std::string cluster, cluster_file, parameters;

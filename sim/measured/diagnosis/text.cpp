@@ -45,6 +45,10 @@ std::string verdict_text(const Json& d) {
         "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
   std::string text = fmt::format(
       "Shortfall: {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
+  if (const auto observations = d["observations"].get<std::size_t>(); observations < kObservationsMin)
+    return text + fmt::format("{} too few to tell causes apart: expected {} or more, sizes a factor of four apart.\n",
+                              counted(observations, "observation") + (observations == 1 ? " is" : " are"),
+                              kObservationsMin);
   if (d["verdict"] == "unexplained")
     return text + fmt::format(
                       "No cause that is known here explains it; predictions of a healthy cluster are "
