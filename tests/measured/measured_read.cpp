@@ -359,7 +359,7 @@ TEST_CASE("NCCL Inspector: the median over calls of the slowest rank") {
   const Measured m =
       read(line(0, 1, 40, "AllReduce", 4096, 4096 / 40e3) + line(0, 2, 60, "AllReduce", 4096, 4096 / 60e3) +
            line(3, 2, 45, "AllReduce", 4096, 4096 / 45e3) + line(0, 3, 50, "AllReduce", 4096, 4096 / 50e3) +
-           line(0, 4, 70, "ReduceScatter", 65536, 8 * 65536 / 70e3) +
+           line(0, 4, 70, "ReduceScatter", 65536, 8 * 65536 / 70e3) + line(0, 5, 0, "ReduceScatter", 65536, 0) +
            R"({"header":{"id":"0xab","rank":0,"n_ranks":8,"nnodes":2},"p2p_perf":{"p2p":"Send"}})" + "\n" +
            R"({"header":{"id":"0xab","rank":0,"n_r)");
   REQUIRE(m.rows.size() == 2);
@@ -369,8 +369,10 @@ TEST_CASE("NCCL Inspector: the median over calls of the slowest rank") {
   CHECK(m.rows[0].nodes == 2);
   CHECK(m.rows[0].cards == 4);
   CHECK(m.rows[1].bytes == 8 * 65536);
+  CHECK(m.rows[1].time_us == 70);
   CHECK(kind_of_note(m.rows[0].note) == kind_of_note(m.rows[1].note));  // of three calls and of one
   CHECK(has_reason(m, "point to point"));
+  CHECK(has_reason(m, "its time is 0"));
   CHECK(has_reason(m, "cut short"));
   CHECK(wrong("{\"header\":1}\nnonsense\n{}\n").find(":2: ") != std::string::npos);
 }

@@ -53,14 +53,18 @@ void InspectorRecords::read(std::string_view text, const std::string& file, RowC
                nodes = Rank(header.at("nnodes").integer(1, ranks));
     const auto bytes = Count(call->at("coll_msg_size_bytes").integer(0, INT64_MAX));
     const double us = call->at("coll_exec_time_us").number(0, 1e15);
+    if (us == 0) {
+      to.skip(at, "its time is 0");
+      continue;
+    }
     const Calls::Point point{nodes, ranks, call->at("coll").string(), bytes};
     const auto [found, fresh] = calls_->points.try_emplace(point, Calls::Found{at, false, {}});
     if (fresh) calls_->order.push_back(point);
     // The plugin's size is that of a rank's block where its bandwidth says so, and that of all of them otherwise.
-    if (const auto algbw = call->find("coll_algobw_gbs"); algbw && bytes > 0)
-      found->second.per_block =
-          algbw->number(0, 1e9) * us * 1e3 / double(bytes) > std::sqrt(double(ranks)) && ranks > 1;
-    else if (const auto kind = measured_collective(std::get<2>(point)))
+    const auto bandwidth = call->find("coll_algobw_gbs");
+    if (const double algbw = bandwidth ? bandwidth->number(0, 1e9) : 0; algbw > 0 && bytes > 0)
+      found->second.per_block = algbw * us * 1e3 / double(bytes) > std::sqrt(double(ranks)) && ranks > 1;
+    else if (const auto kind = measured_collective(std::get<2>(point)); kind && fresh)
       found->second.per_block = counts_blocks(*kind);
     double& slowest =
         found->second.slowest_us[{header.at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
