@@ -63,6 +63,7 @@ class Builder {
   // `count` elements are read or written there.
   void input(const void* buffer, const char* name, Count count) { place(Buffer::input, buffer, name, count); }
   void output(void* buffer, const char* name, Count count) { place(Buffer::output, buffer, name, count); }
+  bool ok() const { return status_.ok(); }
   void fail(const std::string& text) {
     if (status_.ok()) status_ = invalid(text);
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "libgccl/api/builder.hpp"
 #include "libgccl/base/splitmix.hpp"
@@ -46,6 +48,42 @@ Count checksum(const std::size_t* counts, Rank n) {
   std::uint64_t h = n;
   for (Rank r = 0; r < n; ++r) h = (h ^ counts[r]) * splitmix::kGolden, h ^= h >> 32;
   return h;
+}
+
+// Every block is sent from where the one from the same rank is to lie.
+bool same_blocks(const Lengths& l, Rank n) {
+  for (Rank r = 0; r < n; ++r)
+    if (l.send_counts[r] != l.recv_counts[r] || (l.send_counts[r] > 0 && l.send_places[r] != l.recv_places[r]))
+      return false;
+  return true;
+}
+
+// Of blocks in one buffer: what is wrong where one would be overwritten before it is sent; empty: nothing.
+std::string overlapping_blocks(const Lengths& l, Rank n) {
+  struct Block {
+    std::size_t begin, end;
+    Rank peer;
+    bool sent;
+  };
+  std::vector<Block> blocks;
+  for (Rank r = 0; r < n; ++r) {
+    if (l.send_counts[r]) blocks.push_back({l.send_places[r], l.send_places[r] + l.send_counts[r], r, true});
+    if (l.recv_counts[r]) blocks.push_back({l.recv_places[r], l.recv_places[r] + l.recv_counts[r], r, false});
+  }
+  std::ranges::sort(blocks, {}, &Block::begin);
+  const Block* last[2] = {};  // of those that are received, and of those that are sent, the one that ends last so far
+  for (const Block& b : blocks) {
+    if (const Block* const other = last[!b.sent]; other && other->end > b.begin) {
+      const Block &to = b.sent ? b : *other, &from = b.sent ? *other : b;
+      return fmt::format(
+          "sendbuf is recvbuf, and in it the block for rank {} (elements {} to {}) overlaps the one from "
+          "rank {} (elements {} to {}): expected blocks apart, or the same counts and displacements on "
+          "both sides (in place)",
+          to.peer, to.begin, to.end - 1, from.peer, from.begin, from.end - 1);
+    }
+    if (!last[b.sent] || last[b.sent]->end < b.end) last[b.sent] = &b;
+  }
+  return {};
 }
 
 const Lengths& lengths(const void* table) { return *static_cast<const Lengths*>(table); }
@@ -212,8 +250,9 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::alltoallv, 0, dtype, {}, 0);
-  const bool in_place = b.in_place(sendbuf, recvbuf);
-  if (!recvcounts || (!in_place && !sendcounts))
+  const bool one_buffer = sendbuf && sendbuf == recvbuf;
+  const bool named = sendbuf == GCCL_IN_PLACE || (one_buffer && !sendcounts);
+  if (!recvcounts || (!named && !sendcounts))
     return failed(invalid(fmt::format("alltoallv: {} is null: expected {} lengths",
                                       recvcounts ? "sendcounts" : "recvcounts", c->size())));
   Work& w = b.work();
@@ -222,8 +261,10 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   l.me = b.me();
   l.recv_counts = recvcounts;
   l.recv_places = places_or_packed(rdispls, recvcounts, b.n(), &l.packed_recv);
-  l.send_counts = in_place ? recvcounts : sendcounts;
-  l.send_places = in_place ? l.recv_places : places_or_packed(sdispls, sendcounts, b.n(), &l.packed_send);
+  l.send_counts = named ? recvcounts : sendcounts;
+  l.send_places = named ? l.recv_places : places_or_packed(sdispls, sendcounts, b.n(), &l.packed_send);
+  const bool in_place = named || (one_buffer && same_blocks(l, b.n()));
+  w.call.in_place = in_place;
   w.call.table = &l;
   w.call.counts = [](const void* t, Rank from, Rank to) {
     const Lengths& x = lengths(t);
@@ -233,11 +274,13 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
     const Lengths& x = lengths(t);
     return Count(outgoing ? x.send_places[peer] : x.recv_places[peer]);
   };
-  if (!in_place) b.blocks("sendcounts", sendcounts, sdispls);
+  if (!named) b.blocks("sendcounts", sendcounts, sdispls);
   b.blocks("recvcounts", recvcounts, rdispls);
   if (l.send_counts[b.me()] != recvcounts[b.me()])
     b.fail(fmt::format("rank {} sends itself {} elements and expects {}", b.me(), l.send_counts[b.me()],
                        recvcounts[b.me()]));
+  if (one_buffer && !in_place && b.ok())
+    if (const std::string wrong = overlapping_blocks(l, b.n()); !wrong.empty()) b.fail(wrong);
   if (!in_place) b.input(sendbuf, "sendbuf", furthest(l.send_counts, l.send_places, b.n()));
   b.output(recvbuf, "recvbuf", furthest(recvcounts, l.recv_places, b.n()));
   b.counted(total(recvcounts, b.n()));

@@ -25,7 +25,8 @@ struct Given {
   GCCL_Op unmade_op = -1;
 };
 constexpr std::size_t kTwoEach[] = {2, 2}, kHuge[] = {SIZE_MAX / 2, SIZE_MAX / 2}, kFarPlaces[] = {0, SIZE_MAX / 2},
-                      kEndless[] = {0, std::size_t(1) << 62}, kUneven[] = {1, 3};
+                      kEndless[] = {0, std::size_t(1) << 62}, kUneven[] = {1, 3}, kThreeAndFive[] = {3, 5},
+                      kOneAndSeven[] = {1, 7}, kZeroAndFive[] = {0, 5};
 constexpr int kZeroAndLess[] = {0, -1}, kOutside[] = {0, 2}, kRepeated[] = {1, 1};
 
 constexpr int kAll = -1;
@@ -98,6 +99,10 @@ constexpr WrongCall kInWorld[] = {
     {CALLED(GCCL_Alltoallv(g.in, kTwoEach, kFarPlaces, g.out, kTwoEach, nullptr, GCCL_FLOAT32, g.world)),
      "sendcounts[1]"},
     {CALLED(GCCL_Alltoallv(g.in, kUneven, nullptr, g.out, kTwoEach, nullptr, GCCL_FLOAT32, g.world)), "sends itself"},
+    {CALLED(GCCL_Alltoallv(g.out, kTwoEach, kThreeAndFive, g.out, kTwoEach, kZeroAndFive, GCCL_FLOAT32, g.world)),
+     "the block for rank 1 (elements 5 to 6) overlaps the one from rank 1 (elements 5 to 6)"},
+    {CALLED(GCCL_Alltoallv(g.out, kTwoEach, kOneAndSeven, g.out, kTwoEach, kZeroAndFive, GCCL_FLOAT32, g.world)),
+     "the block for rank 0 (elements 1 to 2) overlaps the one from rank 0 (elements 0 to 1)"},
     {CALLED(GCCL_Scatter(nullptr, g.out, 4, GCCL_FLOAT32, 0, g.world)), "sendbuf is null", 0},
     {CALLED(GCCL_Scatter(g.in, nullptr, 4, GCCL_FLOAT32, 0, g.world)), "recvbuf is null"},
     {CALLED(GCCL_Scatter(g.in, g.out, 4, GCCL_FLOAT32, 2, g.world)), "root is 2"},

@@ -106,6 +106,66 @@ TEST_CASE("64 MiB") {
     });
 }
 
+// What a rank sends to another is so long, and holds these numbers; not symmetric.
+std::size_t sent_length(int from, int to, std::size_t more) { return std::size_t(from + 2 * to) % 3 * (more + 1); }
+int sent_number(int from, int to, std::size_t i) { return 1000 * from + 100 * to + int(i) % 97; }
+
+TEST_CASE("one buffer holds what an alltoallv sends and, elsewhere in it, what it receives") {
+  for (const int size : {1, 2, 3, 5})
+    for (const Job& job : jobs(size))
+      for (const std::size_t more : {0, 3000})
+        for (const bool last_only : {false, true})  // the last rank sends to all, and the others receive alone
+          with_world(job, [&](GCCL_Comm world, int rank, int n) {
+            const auto length = [&](int from, int to) {
+              return last_only && from != n - 1 ? 0 : sent_length(from, to, more);
+            };
+            std::vector<std::size_t> sent, received, from_places, to_places;
+            std::size_t end = 0;  // blocks that are sent and those that are received take turns
+            for (int r = 0; r < n; ++r) {
+              from_places.push_back(end);
+              end += sent.emplace_back(length(rank, r)) + 1;
+              to_places.push_back(end);
+              end += received.emplace_back(length(r, rank)) + 1;
+            }
+            std::vector<int> x(end, -1);
+            for (int r = 0; r < n; ++r)
+              for (std::size_t i = 0; i < sent[r]; ++i) x[from_places[r] + i] = sent_number(rank, r, i);
+            std::vector<int> due = x;
+            for (int r = 0; r < n; ++r)
+              for (std::size_t i = 0; i < received[r]; ++i) due[to_places[r] + i] = sent_number(r, rank, i);
+            RANK_SUCCESS(GCCL_Alltoallv(x.data(), sent.data(), from_places.data(), x.data(), received.data(),
+                                        to_places.data(), GCCL_INT32, world));
+            RANK_CHECK(x == due);
+          });
+}
+
+TEST_CASE("an alltoallv with the same blocks on both sides of one buffer is in place") {
+  for (const int size : {1, 2, 3, 5})
+    for (const Job& job : jobs(size))
+      for (const bool displaced : {false, true})
+        with_world(job, [&](GCCL_Comm world, int rank, int n) {
+          std::vector<std::size_t> lengths, places;
+          std::size_t end = 0;
+          for (int r = 0; r < n; ++r) {
+            places.push_back(end);
+            end += lengths.emplace_back((rank + r) % 3 * 1000);
+          }
+          std::vector<int> x(end), due(end);
+          for (int r = 0; r < n; ++r)
+            for (std::size_t i = 0; i < lengths[r]; ++i) {
+              x[places[r] + i] = sent_number(rank, r, i);
+              due[places[r] + i] = sent_number(r, rank, i);
+            }
+          // A block without elements may have any place.
+          std::vector<std::size_t> others = places;
+          for (int r = 0; r < n; ++r)
+            if (lengths[r] == 0) others[r] = 7;
+          RANK_SUCCESS(GCCL_Alltoallv(x.data(), lengths.data(), displaced ? others.data() : nullptr, x.data(),
+                                      lengths.data(), places.data(), GCCL_INT32, world));
+          RANK_CHECK(x == due);
+        });
+}
+
 TEST_CASE("split, reversed, partial and nested communicators") {
   for (const int size : {2, 3, 5, 7, 8})
     for (const Job& job : jobs(size))

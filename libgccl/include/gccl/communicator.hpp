@@ -314,7 +314,8 @@ class Communicator {
   }
 
   // The same with blocks of their own lengths, side by side, or at displacements. In place: sendcounts and sdispls are
-  // not looked at, and what i sends to j must be as long as what j sends to i.
+  // not looked at, and what i sends to j must be as long as what j sends to i. In and out may be one buffer where no
+  // block that is sent overlaps one that is received; with the same counts and displacements on both sides: in place.
   template <WritableBuffer Out, InputFor<Out> In, AnyCounts SC = Counts, AnyCounts RC = Counts, AnyCounts SD = Counts,
             AnyCounts RD = Counts>
   void alltoallv(In&& in, SC&& sendcounts, Out&& out, RC&& recvcounts, SD&& sdispls = {}, RD&& rdispls = {}) const {

@@ -313,7 +313,9 @@ GCCL_API GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, co
 /* sendbuf: n*count, block i for rank i; recvbuf: n*count, block i from rank i. In place: recvbuf is overwritten. */
 GCCL_API GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm);
 /* As GCCL_Alltoall with counts and displacements (elements; null: side by side) for each rank. In place: sendcounts and
- * sdispls are not looked at; recvcounts must be symmetric (what i sends to j is as long as what j sends to i). */
+ * sdispls are not looked at; recvcounts must be symmetric (what i sends to j is as long as what j sends to i). With
+ * sendbuf = recvbuf no block that is sent may overlap one that is received, unless all of them do so exactly: where
+ * counts and displacements of both sides are the same, the call is in place. */
 GCCL_API GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                                     const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm);
 /* sendbuf (root only): n*count; recvbuf: count. In place at the root (recvbuf = GCCL_IN_PLACE, or block root of
