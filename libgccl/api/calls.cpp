@@ -193,14 +193,16 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   w.lengths->recv_counts = counts;
   w.lengths->recv_places = places_or_packed(displs, counts, b.n(), &w.lengths->packed_recv);
   b.blocks("counts", counts, displs);
+  const Count all = total(counts, b.n());
   w.what.count = checksum(counts, b.n());
+  w.call.count = all / b.n();
   w.call.table = w.lengths.get();
   w.call.counts = [](const void* t, Rank from, Rank) { return Count(lengths(t).recv_counts[from]); };
   if (displs) w.call.places = [](const void* t, Rank, Rank peer, bool) { return Count(lengths(t).recv_places[peer]); };
   const auto own = recvbuf ? address(recvbuf, w.lengths->recv_places[b.me()], b.element_bytes()) : 0;
   if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", counts[b.me()]);
   b.output(recvbuf, "recvbuf", furthest(counts, w.lengths->recv_places, b.n()));
-  b.counted(total(counts, b.n()));
+  b.counted(all);
   return b.go(request, non_blocking);
 }
 
@@ -221,6 +223,7 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
     mine = counts[b.me()];
     before = total(counts, b.me());
     all = total(counts, b.n());
+    w.call.count = all / b.n();
   }
   const auto own = sendbuf && sendbuf != GCCL_IN_PLACE ? address(sendbuf, before, b.element_bytes()) : 0;
   if (sendbuf == GCCL_IN_PLACE) {

@@ -23,12 +23,13 @@ Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
 Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes) {
   Call call{.kind = kind, .count = count};
   if (has_counts(kind)) {
-    // As ranks make it: planned without a length, as each knows its own alone. All blocks are as long as the mean one.
+    // All blocks are as long as the mean one.
     call.counts = [](const void* table, Rank, Rank) { return *static_cast<const Count*>(table); };
     call.table = &count;
-    if (kind == Collective::alltoallv)
+    if (kind == Collective::alltoallv) {  // as ranks make it: planned without a length, as each knows its own alone
       call.places = [](const void* table, Rank, Rank peer, bool) { return peer * *static_cast<const Count*>(table); };
-    call.count = 0;
+      call.count = 0;
+    }
   }
   Plan p = planned(call, element_bytes);
   call.count = count;

@@ -19,7 +19,7 @@ using PlaceOf = Count (*)(const void* table, Rank rank, Rank peer, bool outgoing
 struct Call {
   Collective kind;
   // Elements: of the whole vector for allreduce, broadcast, reduce and sendrecv; of one rank's block for allgather,
-  // reduce_scatter, gather, scatter and alltoall; ignored by barrier and where counts says it.
+  // reduce_scatter, gather, scatter and alltoall; where counts says it, of the mean one, for plans; ignored by barrier.
   Count count = 0;
   Rank root = 0;
   bool in_place = false;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gccl/gccl.h"
@@ -24,6 +25,8 @@ const std::string kEntries = R"(
   {"collective": "allreduce", "to_bytes": 4096, "algorithm": "binomial_tree"},
   {"collective": "allreduce", "from_bytes": 4096, "algorithm": "ring", "chunks": 6, "channels": 3, "window": 4},
   {"collective": "allgather", "ranks_min": 3, "algorithm": "bruck"})";
+
+constexpr std::size_t kAllgatherv = 11, kReduceScatterv = 12;  // as GCCL_Metrics counts
 
 // The result is right, and the metrics have the algorithm and who chose it.
 void check_allreduce(GCCL_Comm world, std::size_t count, const std::string& algorithm, const std::string& by) {
@@ -60,6 +63,54 @@ TEST_CASE("ranks run the algorithms of their table, and metrics say so") {
         RANK_SUCCESS(GCCL_Finalize());
       });
     }
+}
+
+TEST_CASE("blocks of different lengths are planned by the mean one, which a table's sizes and an estimate mean, too") {
+  const auto entries = [](const std::string& kind, const char* short_ones) {
+    return R"({"collective": ")" + kind + R"(", "to_bytes": 65536, "algorithm": ")" + short_ones + R"("},
+              {"collective": ")" +
+           kind + R"(", "from_bytes": 65536, "algorithm": "ring"})";
+  };
+  const gccl::test::Folder folder;
+  const std::string file =
+      folder.write("t.json", table(entries("allgatherv", "direct") + "," + entries("reduce_scatterv", "pairwise")))
+          .string();
+  for (const bool tuned : {true, false})
+    for (const int size : {2, 3, 4})
+      for (Job job : transports(size)) {
+        if (tuned) job.environment["GCCL_TUNING_FILE"] = file;
+        check(job, [tuned](int rank) {
+          const GCCL_Comm world = begin();
+          const auto n = std::size_t(size_of(world)), me = std::size_t(rank);
+          // Among them the last size below 64 KiB, and the first that is not.
+          for (const std::size_t mean : {std::size_t(1), 16383 / n, (16384 + n - 1) / n, std::size_t(200000)}) {
+            std::vector<std::size_t> counts(n, mean), places(n, 0);
+            if (tuned) counts[0] -= mean, counts[1] += mean;  // closed forms go by the longest block, too
+            for (std::size_t r = 1; r < n; ++r) places[r] = places[r - 1] + counts[r - 1];
+            std::vector<float> own(counts[me], float(rank + 1)), all(n * mean, 1), gathered(n * mean), sums(counts[me]);
+            RANK_SUCCESS(GCCL_Allgatherv(own.data(), gathered.data(), counts.data(), nullptr, GCCL_FLOAT32, world));
+            RANK_SUCCESS(GCCL_Reduce_scatterv(all.data(), sums.data(), counts.data(), GCCL_FLOAT32, GCCL_SUM, world));
+            for (std::size_t r = 0; r < n; ++r)
+              for (std::size_t i = 0; i < counts[r]; ++i) RANK_CHECK(gathered[places[r] + i] == float(r + 1));
+            RANK_CHECK(sums == std::vector<float>(counts[me], float(n)));
+            GCCL_Metrics m{};
+            m.struct_bytes = sizeof m;
+            RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+            for (const auto& [kind, short_ones, at] :
+                 {std::tuple("allgatherv", "direct", kAllgatherv), {"reduce_scatterv", "pairwise", kReduceScatterv}}) {
+              const std::string ran = m.algorithm[at];
+              GCCL_Prediction p{};
+              p.struct_bytes = sizeof p;
+              RANK_SUCCESS(GCCL_Estimate(world, kind, mean, GCCL_FLOAT32, &p));
+              const std::string due = tuned ? (n * mean < 16384 ? short_ones : "ring") : p.algorithm;
+              if (ran != due || (tuned && due != p.algorithm) || std::string(m.decided_by[at]) != p.decided_by)
+                report(std::string(kind) + " of " + std::to_string(mean) + " elements a rank: " + ran + " by " +
+                       m.decided_by[at] + ", expected " + due + ", estimated " + p.algorithm + " by " + p.decided_by);
+            }
+          }
+          RANK_SUCCESS(GCCL_Finalize());
+        });
+      }
 }
 
 TEST_CASE("the environment goes before the table, and a communicator has the entries of its own ranks") {
