@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -301,4 +302,25 @@ TEST_CASE("rounding decides nothing: ranks whose libraries another compiler made
       }
   CHECK(plans > 100000);
   CHECK(differ == 0);
+}
+
+TEST_CASE("over TCP no reduction of long blocks is planned by an algorithm in which all ranks send to one at once") {
+  for (const std::string_view transport : {"tcp", "tcp-loopback"})
+    for (const Rank ranks : {3, 4, 8, 13}) {
+      const Layout layout = Layout::regular(ranks, transport == "tcp" ? 1 : ranks);
+      const TransportModel& t = transport_model(transport);
+      for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter, Collective::reduce_scatterv}) {
+        const Count count = 1 << 20;
+        const Call call{.kind = kind,
+                        .count = count,
+                        .counts = [](const void* each, Rank, Rank) { return *static_cast<const Count*>(each); },
+                        .table = &count};
+        const Plan p = plan(call, layout.view(0), t.costs_on(layout.view(0), 4), t.tuning);
+        CAPTURE(transport);
+        CAPTURE(ranks);
+        CAPTURE(name(kind));
+        CHECK(p.algorithm->name != "pairwise");
+        CHECK(p.algorithm->name != "direct");
+      }
+    }
 }
