@@ -1,6 +1,9 @@
 #include "libgccl/elements/combine.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstdint>
 #include <type_traits>
 
 #include "libgccl/elements/combine_half.hpp"
@@ -62,13 +65,14 @@ struct Prod {
   }
 };
 
-// Equal floats differ at most in the sign of zero: AND keeps +0 of the two, OR keeps -0.
+// Of equal floats the greater integer is the maximum: of zeros +0. Where a program lets the processor take subnormals
+// for zero (-ffast-math), they are equal, too, and one of the two is kept.
 template <bool kMax, class F>
 F extreme(F a, F b) {
-  using Bits = std::conditional_t<sizeof(F) == 4, std::uint32_t, std::uint64_t>;
+  using Bits = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>;
   const Bits x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
   const Bits unequal = ((kMax ? a > b : a < b) | (a != a)) ? x : y;
-  return std::bit_cast<F>(a == b ? (kMax ? x & y : x | y) : unequal);
+  return std::bit_cast<F>(a == b ? (kMax ? std::max(x, y) : std::min(x, y)) : unequal);
 }
 
 template <bool kMax>

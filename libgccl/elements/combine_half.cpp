@@ -45,13 +45,14 @@ struct Prod {
   GCCL_AVX2 static __m256 of(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
 };
 
-// A NaN of either side wins; of equal values, which differ at most in the sign of zero, AND keeps +0 and OR keeps -0.
+// A NaN of either side wins; of equal values the greater integer is the maximum (as in combine.cpp).
 template <bool kMax>
 struct Extreme {
   GCCL_AVX2 static __m256 of(__m256 a, __m256 b) {
     const __m256 first =
         _mm256_or_ps(_mm256_cmp_ps(a, b, kMax ? _CMP_GT_OQ : _CMP_LT_OQ), _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-    const __m256 tie = kMax ? _mm256_and_ps(a, b) : _mm256_or_ps(a, b);
+    const __m256i x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
+    const __m256 tie = _mm256_castsi256_ps(kMax ? _mm256_max_epi32(x, y) : _mm256_min_epi32(x, y));
     return _mm256_blendv_ps(_mm256_blendv_ps(b, a, first), tie, _mm256_cmp_ps(a, b, _CMP_EQ_OQ));
   }
 };

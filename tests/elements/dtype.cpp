@@ -11,6 +11,10 @@
 
 #include "libgccl/elements/combine.hpp"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 namespace gccl {
 namespace {
 
@@ -214,6 +218,47 @@ TEST_CASE("floats combine with one rounding; max and min keep NaN and order the 
           }) == 0);
   }
 }
+
+#if defined(__x86_64__)
+// What a program that is built with -ffast-math lets the processor do: take subnormals for zero.
+class SubnormalsAreZero {
+ public:
+  SubnormalsAreZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
+  ~SubnormalsAreZero() { _mm_setcsr(before_); }
+
+ private:
+  const unsigned before_;
+};
+
+// Bits: an unsigned integer of the type's size.
+template <class Bits>
+unsigned mixed_extremes(Dtype type) {
+  constexpr Bits kSign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+  const Bits numbers[] = {0, 3, 4, 5, kSign, Bits(kSign | 3), Bits(kSign | 5)};
+  unsigned wrong = 0;
+  for (const Reduction op : {Reduction::max, Reduction::min})
+    for (const Bits a : numbers)
+      for (const Bits b : numbers) {
+        const std::vector<Bits> as(19, a), bs(19, b);  // vectors, and a rest
+        std::vector<Bits> ab(19), ba(19);
+        {
+          const SubnormalsAreZero mode;
+          combine(type, op, ab.data(), as.data(), bs.data(), 19);
+          combine(type, op, ba.data(), bs.data(), as.data(), 19);
+        }
+        for (const Bits got : ab) wrong += got != a && got != b;
+        wrong += ab != ba;
+      }
+  return wrong;
+}
+
+TEST_CASE("max and min of subnormals are one of the two where the processor takes them for zero") {
+  CHECK(mixed_extremes<std::uint32_t>(Dtype::f32) == 0);
+  CHECK(mixed_extremes<std::uint64_t>(Dtype::f64) == 0);
+  CHECK(mixed_extremes<std::uint16_t>(Dtype::f16) == 0);
+  CHECK(mixed_extremes<std::uint16_t>(Dtype::bf16) == 0);
+}
+#endif
 
 TEST_CASE("the sides of an operation may be swapped without changing a bit") {
   for (Reduction op : kOperations) {
