@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <concepts>
+#include <limits>
 
 #include "libgccl/json/nearest.hpp"
 
@@ -28,6 +30,10 @@ std::string read(const std::string& word, T& into, std::string_view expected) {
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, into);
   if (error == std::errc() && stop == end && !word.empty()) return {};
+  if constexpr (std::integral<T>)
+    if (error == std::errc::result_out_of_range && stop == end)
+      return fmt::format("found \"{}\", expected a whole number from {} to {}", word, std::numeric_limits<T>::min(),
+                         std::numeric_limits<T>::max());
   return fmt::format("found \"{}\", expected {}", word, expected);
 }
 

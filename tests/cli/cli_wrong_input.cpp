@@ -26,6 +26,8 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "--jobs", "0"}, "--jobs"},
       {{"run", "x.json", "--seed", "abc"}, "--seed"},
       {{"run", "x.json", "--seed", "-1"}, "--seed"},
+      {{"verify", "--seed", "99999999999999999999"},
+       "--seed: found \"99999999999999999999\", expected a whole number from 0 to 18446744073709551615"},
       {{"run", "allreduce-2048", "--engine", "simgrd"}, "--engine: found \"simgrd\"; did you mean \"simgrid\"?"},
       {{"run", "x.json", "--json", ""}, "--json: found \"\", expected FILE"},
       {{"run", "x.json", "--engine="}, "--engine: found \"\", expected NAME"},
