@@ -181,19 +181,23 @@ TEST_CASE("calls on several communicators in a circle") {
         });
 }
 
-TEST_CASE("a receive from oneself that nothing else can end") {
-  for (const int size : {1, 3})
-    check({.size = size}, [](int rank) {
-      const GCCL_Comm world = begin();
-      float x = 1;
-      if (rank == 0) {
-        expect(GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, world), GCCL_ERR_MISMATCH, "recv");
-        expect_text("no such send", "recv");
-      } else {
-        expect(GCCL_Barrier(world), GCCL_ERR_MISMATCH, "barrier");
-      }
-      GCCL_Finalize();
-    });
+TEST_CASE("a receive from oneself, or a long send to oneself, that nothing else can end") {
+  for (const bool sends : {false, true})
+    for (const int size : {1, 3})
+      for (const char* threaded : {"0", "1"})
+        check({.size = size, .environment = {{"GCCL_PROGRESS_THREAD", threaded}}}, [=](int rank) {
+          const GCCL_Comm world = begin();
+          std::vector<float> x(3000);
+          if (rank == 0) {
+            expect(sends ? GCCL_Send(x.data(), x.size(), GCCL_FLOAT32, 0, world)
+                         : GCCL_Recv(x.data(), x.size(), GCCL_FLOAT32, 0, world),
+                   GCCL_ERR_MISMATCH, sends ? "send" : "recv");
+            expect_text(sends ? "no such receive" : "no such send", sends ? "send" : "recv");
+          } else {
+            expect(GCCL_Barrier(world), GCCL_ERR_MISMATCH, "barrier");
+          }
+          GCCL_Finalize();
+        });
 }
 
 TEST_CASE("groups of collectives on two communicators in crossed order") {

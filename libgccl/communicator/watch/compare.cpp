@@ -98,12 +98,14 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     say("send to ", "received", n.received, "has sent", sent);
 }
 
-// A receive from oneself.
+// A receive from oneself, or a send to oneself that is too long to be kept: nobody else can take it.
 void Watch::compare_self(Record& record) {
   const Waiting& w = record.waiting_;
-  if (w.in == In::recv && w.blocked && w.peer == record.rank_ && alone())
-    differs(record, fmt::format("recv from {}: this rank calls no such send, and waits for nothing else",
-                                rank_text(w.peer, record.world_rank_)));
+  if ((w.in != In::recv && w.in != In::send) || !w.blocked || w.peer != record.rank_ || !alone()) return;
+  const bool receives = w.in == In::recv;
+  differs(record, fmt::format("{} {}: this rank calls no such {}, and waits for nothing else",
+                              receives ? "recv from" : "send to", rank_text(w.peer, record.world_rank_),
+                              receives ? "send" : "receive"));
 }
 
 std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
