@@ -42,6 +42,7 @@ struct Operation {
   Stall stall;                     // looked at while it is the first in flight
 
   std::unique_ptr<Comparison> comparison;  // what the operation gathers, where it is no call of the user's
+  std::optional<Descriptor> checked;       // by GCCL_CHECK: the call that it precedes, or was
 
   std::unique_ptr<LinkExchange> exchange;  // likewise
   bool counted = false;                    // by the LinkWatch

@@ -81,18 +81,21 @@ void Operations::enqueue(Operation* op) {
 
 // The ranks compare what they call before they carry it out.
 void Operations::check_first(const Operation& op) {
-  const auto add = [&](Comparison&& comparison) {
-    auto check = std::make_unique<Operation>(*op.communicator);
-    check->compare(std::move(comparison), team_.members);
-    check->work.what.sequence = op.work.what.sequence;
-    check->started_ns = op.started_ns;
-    check->given_up = true;
-    queue_.push_back(check.get());
-    check.release();
-    active_.fetch_add(1, std::memory_order_relaxed);
-  };
-  add(Comparison::of_descriptions(team_.members, op.work.what));
-  if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(team_.members, *op.work.lengths));
+  const Descriptor& what = op.work.what;
+  std::uint64_t lengths_sum = 0;
+  if (op.work.call.kind == Collective::alltoallv) {
+    const Lengths& l = *op.work.lengths;
+    lengths_sum = Watch::lengths_sum(team_.rank(), team_.size(), what.sequence, l.send_counts, l.recv_counts);
+  }
+  auto check = std::make_unique<Operation>(*op.communicator);
+  check->compare(Comparison::of_descriptions(team_.members, what, lengths_sum), team_.members);
+  check->work.what.sequence = what.sequence;
+  check->checked = what;
+  check->started_ns = op.started_ns;
+  check->given_up = true;
+  queue_.push_back(check.get());
+  check.release();
+  active_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // The ranks say what they have seen of their links: in the order of execution, in which all know when that is due.
@@ -173,6 +176,14 @@ void Operations::advance_collectives() {
       recorder_.number(op->work);
       continue;
     }
+    if (op->comparison && op->comparison->needs_lengths()) {  // likewise
+      assert(queue_.size() > 1 && queue_[1]->work.lengths);   // of the call that it precedes
+      const std::uint32_t sequence = op->work.what.sequence;
+      op->start_again();
+      op->compare(Comparison::of_lengths(team_.members, *queue_[1]->work.lengths), team_.members);
+      op->work.what.sequence = sequence;
+      continue;
+    }
     if (team_.world->check > 1 && !op->internal() && compare_results(op)) continue;
     queue_.pop_front();
     finish(op, {});
@@ -209,7 +220,7 @@ Status Operations::concluded(Operation* op) {
   Comparison::Found found = op->comparison->found(team_.members, op->work, team_.world.get());
   if (!found.why.ok() && found.breaks) {
     if (failure_.none()) team_.flight.failed(op->work.what.sequence);
-    break_down(found.why, found.culprit, found.report_to_others);
+    break_down(found.why, found.culprit, false);
   }
   return op->comparison->frees() || op->comparison->ends_call() ? std::move(found.why) : Status();
 }

@@ -64,6 +64,23 @@ TEST_CASE("GCCL_CHECK compares every argument before the call, and nothing that 
   }
 }
 
+TEST_CASE("with GCCL_CHECK an alltoallv whose lengths differ between two ranks ends on all, and nothing is written") {
+  for (Job job : transports(3)) {
+    job.environment["GCCL_CHECK"] = "1";
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      // By rank, to and from each: rank 1 is due 5 of rank 0, and is sent 4. Rank 2 has nothing to do with it.
+      const std::size_t sent[3][3] = {{1, 4, 3}, {2, 1, 0}, {3, 0, 1}}, due[3][3] = {{1, 2, 3}, {5, 1, 0}, {3, 0, 1}};
+      std::vector<int> in(20, rank), out(20, -1);
+      expect(GCCL_Alltoallv(in.data(), sent[rank], nullptr, out.data(), due[rank], nullptr, GCCL_INT32, world),
+             GCCL_ERR_MISMATCH, "alltoallv");
+      expect_text("alltoallv #1: rank 0 sends rank 1 4 elements where its recvcounts[0] is 5", "which");
+      RANK_CHECK(out == std::vector<int>(20, -1));
+      GCCL_Finalize();
+    });
+  }
+}
+
 TEST_CASE("settings that must be the same are compared at the start, on every rank") {
   struct Setting {
     const char *name, *usual, *odd;

@@ -60,14 +60,15 @@ Comparison Comparison::of_all(Of of, const Members& members, std::vector<std::ui
   return {of, std::move(mine), words};
 }
 
-Comparison Comparison::of_descriptions(const Members& members, const Descriptor& call) {
-  return of_all(Of::descriptions, members, {call.signature(), call.count, call.root, call.element_bytes});
+Comparison Comparison::of_descriptions(const Members& members, const Descriptor& call, std::uint64_t lengths_sum) {
+  return of_all(Of::descriptions, members, {call.signature(), call.count, call.root, call.element_bytes, lengths_sum});
 }
 
+// To each rank, and then from each.
 Comparison Comparison::of_lengths(const Members& members, const Lengths& lengths) {
-  Comparison c(Of::lengths, {lengths.send_counts, lengths.send_counts + members.size()}, members.size());
-  c.due_.assign(lengths.recv_counts, lengths.recv_counts + members.size());
-  return c;
+  std::vector<std::uint64_t> mine(lengths.send_counts, lengths.send_counts + members.size());
+  mine.insert(mine.end(), lengths.recv_counts, lengths.recv_counts + members.size());
+  return of_all(Of::lengths, members, std::move(mine));
 }
 
 bool Comparison::has_one_result(const Work& work) {
@@ -103,16 +104,14 @@ Comparison Comparison::of_histories(const Members& members, const History& histo
 
 Work Comparison::work(const Members& members) {
   Work w;
-  const Collective kind = of_ == Of::lengths ? Collective::alltoall : Collective::allgather;
-  const std::size_t words = of_ == Of::lengths ? 1 : mine_.size();  // to each rank
-  assert(words > 0 && all_.size() == words * members.size());       // what the gathering writes to
-  w.what = {.kind = std::uint8_t(kind),
+  assert(!mine_.empty() && all_.size() == mine_.size() * members.size());  // what the gathering writes to
+  w.what = {.kind = std::uint8_t(Collective::allgather),
             .purpose = !frees()        ? Purpose::check
                        : members.world ? Purpose::finalize
                                        : Purpose::free,
             .dtype = GCCL_UINT8,
-            .count = words * sizeof(std::uint64_t)};
-  w.call = {.kind = kind, .count = w.what.count};
+            .count = mine_.size() * sizeof(std::uint64_t)};
+  w.call = {.kind = Collective::allgather, .count = w.what.count};
   w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(mine_.data());
   w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all_.data());
   return w;
@@ -123,6 +122,16 @@ bool Comparison::needs_histories() const {
   for (std::size_t at = 0; at < all_.size(); at += mine_.size())
     if (all_[at] != all_[0]) return true;
   return false;
+}
+
+bool Comparison::needs_lengths() const {
+  if (of_ != Of::descriptions) return false;
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < all_.size(); at += mine_.size()) {
+    if (std::memcmp(&all_[at], all_.data(), sizeof(Said)) != 0) return false;
+    sum += all_[at + sizeof(Said) / sizeof(std::uint64_t)];
+  }
+  return sum != 0;
 }
 
 Comparison::Found Comparison::found(const Members& members, const Work& work, World* world) const {
@@ -178,17 +187,18 @@ Comparison::Found Comparison::in_results(const Members& members) const {
           .culprit = culprit};
 }
 
-// Only this rank sees what it is sent.
+// Every rank finds the same by itself.
 Comparison::Found Comparison::in_lengths(const Members& members, const Work& work) const {
-  assert(due_.size() == members.size());
-  for (Rank r = 0; r < members.size(); ++r)
-    if (all_[r] != due_[r])
-      return {.why = Status::error(
-                  fmt::format("{}, alltoallv #{}: {} sends it {} elements where its recvcounts[{}] is {}",
-                              members.name(members.rank), work.what.sequence, members.name(r), all_[r], r, due_[r]),
-                  GCCL_ERR_MISMATCH),
-              .culprit = r,
-              .report_to_others = true};
+  for (Rank to = 0; to < members.size(); ++to)
+    for (Rank from = 0; from < members.size(); ++from) {
+      const std::uint64_t sent = of_rank(from)[to], due = of_rank(to)[members.size() + from];
+      if (sent != due)
+        return {
+            .why = Status::error(fmt::format("alltoallv #{}: {} sends {} {} elements where its recvcounts[{}] is {}",
+                                             work.what.sequence, members.name(from), members.name(to), sent, from, due),
+                                 GCCL_ERR_MISMATCH),
+            .culprit = from};
+    }
   return {};
 }
 

@@ -1,7 +1,7 @@
 // Calls that differ: what ranks gather of them, and what that shows.
 //
-// GCCL_CHECK=1 gathers the descriptions of each call before it, and of an all-to-all the lengths; GCCL_CHECK=2 also
-// checksums of the results that must be the same on all ranks, after it. Before a communicator
+// GCCL_CHECK=1 gathers the descriptions of each call before it, and of an all-to-all whose lengths differ these;
+// GCCL_CHECK=2 also checksums of the results that must be the same on all ranks, after it. Before a communicator
 // is freed the digests of all its calls are gathered, and where these differ the latest calls themselves. The gathering
 // is a collective like any other, carried out by an operation that has one of these.
 #pragma once
@@ -26,7 +26,8 @@ struct Others {
 
 class Comparison {
  public:
-  static Comparison of_descriptions(const Members& members, const Descriptor& call);
+  // lengths_sum: of an alltoallv, Watch::lengths_sum().
+  static Comparison of_descriptions(const Members& members, const Descriptor& call, std::uint64_t lengths_sum);
   static Comparison of_lengths(const Members& members, const Lengths& lengths);
   // The call's result must be the same on every rank. Of one that has ended:
   static bool has_one_result(const Work& work);
@@ -46,12 +47,13 @@ class Comparison {
   bool frees() const { return of_ == Of::digests || of_ == Of::histories; }
   // The digests differ: the histories say in what.
   bool needs_histories() const;
+  // All call the same, but the sums of their lengths do not agree: the lengths say which.
+  bool needs_lengths() const;
 
   struct Found {
     Status why;          // ok: nothing differs
     bool breaks = true;  // the communicator
     Rank culprit = 0;
-    bool report_to_others = false;  // no other rank has found it by itself
   };
   // After the gathering. `work` is what work() gave, with its number; communicators that failed elsewhere go into the
   // world's list.
@@ -70,7 +72,6 @@ class Comparison {
 
   Of of_;
   std::vector<std::uint64_t> mine_, all_;  // words; all ranks', by rank
-  std::vector<std::uint64_t> due_;         // lengths: elements from each rank
   std::string call_;                       // results: which
 };
 

@@ -111,11 +111,17 @@ Status Watch::found(Record& record) {
   return record.differs_;
 }
 
+std::uint64_t Watch::lengths_sum(Rank rank, Rank ranks, std::uint32_t sequence, const std::size_t* sent,
+                                 const std::size_t* due) {
+  std::uint64_t sum = 0;
+  for (Rank r = 0; r < ranks; ++r) sum += of_pair(rank, r, sequence, sent[r]) - of_pair(r, rank, sequence, due[r]);
+  return sum;
+}
+
 void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due) {
   assert(sent && due);
   const std::size_t n = record.world_rank_.size();
-  for (Rank r = 0; r < n; ++r)
-    record.lengths_sum += of_pair(record.rank_, r, sequence, sent[r]) - of_pair(r, record.rank_, sequence, due[r]);
+  record.lengths_sum += lengths_sum(record.rank_, Rank(n), sequence, sent, due);
   std::lock_guard lock(lock_);
   record.exchanged_.sequence = sequence;
   record.exchanged_.sent.assign(sent, sent + n);

@@ -146,6 +146,9 @@ class Watch {
   std::shared_ptr<Record> join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
   void leave(const Record& record);
 
+  // A number for what a rank sends and is due in an alltoallv, in elements: 0 over all ranks where these agree.
+  static std::uint64_t lengths_sum(Rank rank, Rank ranks, std::uint32_t sequence, const std::size_t* sent,
+                                   const std::size_t* due);
   // Each alltoallv, before it begins.
   void exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due);
 
