@@ -13,21 +13,29 @@ Status reason(const Team& team, const Operation* op, const GCCL_Fault& f) {
     Rank peer = team.rank();
     const std::string what = op->awaited(&peer);
     const Status mine =
-        members.in_context(op->work.what, Status::error(fmt::format("waiting for {}, {}{}", members.name(peer), what,
-                                                                    team.world->watch->report(*team.record, now_ns())),
-                                                        f.result));
+        members.in_context(op->text(), Status::error(fmt::format("waiting for {}, {}{}", members.name(peer), what,
+                                                                 team.world->watch->report(*team.record, now_ns())),
+                                                     f.result));
     return Status::error(fmt::format("{} ... {}", f.text, mine.text()), f.result);
   }
   if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
   const std::string text =
       std::strncmp(f.text, "rank ", 5) == 0 ? f.text : fmt::format("lost {}: {}", members.name(f.peer), f.text);
-  return op && text.starts_with("lost") ? members.in_context(op->work.what, Status::error(text, f.result))
+  return op && text.starts_with("lost") ? members.in_context(op->text(), Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }
 
 Status in_context(const Members& members, const Descriptor& what, Status why) noexcept {
   try {
-    return members.in_context(what, why);
+    return members.in_context(what.text(), why);
+  } catch (...) {
+    return why;
+  }
+}
+
+Status in_context(const Members& members, const Operation& op, Status why) noexcept {
+  try {
+    return members.in_context(op.text(), why);
   } catch (...) {
     return why;
   }

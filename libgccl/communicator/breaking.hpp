@@ -11,6 +11,7 @@ namespace gccl {
 Status reason(const Team& team, const Operation* first, const GCCL_Fault& fault);
 // Members::in_context(), as far as memory allows.
 Status in_context(const Members& members, const Descriptor& what, Status why) noexcept;
+Status in_context(const Members& members, const Operation& op, Status why) noexcept;
 // Ends all traffic of the ports, and the other ranks get the reason. Any thread.
 void abort_ports(Ports& ports, const GCCL_Fault& fault) noexcept;
 

@@ -31,6 +31,11 @@ void Work::conclude(const Members& members) {
     std::memmove(out, out + result.offset() * elements.bytes, result.count * elements.bytes);
 }
 
+std::string Operation::text() const {
+  if (!checked) return work.what.text();
+  return fmt::format("{} (GCCL_CHECK {} it)", checked->text(), comparison->ends_call() ? "after" : "before");
+}
+
 std::uint64_t Operation::moved() const {
   if (replaying) return replay.next;
   return flow ? flow->traffic().messages_sent + flow->traffic().messages_received : 0;
@@ -59,7 +64,7 @@ std::string Operation::awaited(Rank* peer, bool* receives) const {
 Status Operation::flow_failure(const Members& members) const {
   const Status& s = flow->status();
   return s.code() == GCCL_ERR_MISMATCH ? calls_differ(members, work.what, flow->difference())
-                                       : members.in_context(work.what, s);
+                                       : members.in_context(text(), s);
 }
 
 }  // namespace gccl

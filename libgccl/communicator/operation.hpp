@@ -54,6 +54,8 @@ struct Operation {
     comparison = std::make_unique<Comparison>(std::move(c));
     work = comparison->work(members);
   }
+  // What it is, in words.
+  std::string text() const;
   // Before its work is carried out another time.
   void start_again() {
     started = replaying = false;

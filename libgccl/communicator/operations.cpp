@@ -409,12 +409,12 @@ void Operations::break_down(const GCCL_Fault& fault) { break_down(reason(team_, 
 void Operations::break_down(const Operation& op, Status why, Rank culprit) noexcept {
   if (failure_.none() && !op.work.what.point_to_point() && op.work.what.sequence > 0)
     team_.flight.failed(op.work.what.sequence);
-  break_down(in_context(team_.members, op.work.what, std::move(why)), culprit, true);
+  break_down(in_context(team_.members, op, std::move(why)), culprit, true);
 }
 
 Status Operations::blamed(Status why) const noexcept {
   if (queue_.empty()) return why;
-  return in_context(team_.members, queue_.front()->work.what, std::move(why));
+  return in_context(team_.members, *queue_.front(), std::move(why));
 }
 
 void Operations::drop(Operation* op) noexcept {

@@ -1,5 +1,6 @@
 // What is compared before anything moves: every argument under GCCL_CHECK, and the settings of all ranks at the start.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -79,6 +80,22 @@ TEST_CASE("with GCCL_CHECK an alltoallv whose lengths differ between two ranks e
       GCCL_Finalize();
     });
   }
+}
+
+TEST_CASE("a rank that waits in GCCL_CHECK's comparison says before which call") {
+  check({.size = 3, .environment = {{"GCCL_CHECK", "1"}}}, [](int rank) {
+    const GCCL_Comm world = begin();
+    float x[5] = {};
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+    if (rank == 2) {
+      ::usleep(600000);
+    } else {
+      expect(GCCL_Allreduce(GCCL_IN_PLACE, x, 5, GCCL_FLOAT32, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "allreduce");
+      expect_text("allreduce #2 of 5 x f32, sum (GCCL_CHECK before it): ", "which");
+    }
+    std::_Exit(any_reported());
+  });
 }
 
 TEST_CASE("settings that must be the same are compared at the start, on every rank") {

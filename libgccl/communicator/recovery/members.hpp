@@ -35,10 +35,10 @@ struct Members {
     return text;
   }
   // "rank 1 of 4, allreduce #17 of 1024 x f32, sum: " and why.
-  Status in_context(const Descriptor& call, const Status& why) const {
-    return Status::error(fmt::format("{}, {}: {}", rank_text(rank, world_rank, true), call.text(), why.text()),
-                         why.code());
+  Status in_context(const std::string& call, const Status& why) const {
+    return Status::error(fmt::format("{}, {}: {}", rank_text(rank, world_rank, true), call, why.text()), why.code());
   }
+  Status in_context(const Descriptor& call, const Status& why) const { return in_context(call.text(), why); }
 };
 
 }  // namespace gccl
