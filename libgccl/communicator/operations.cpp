@@ -195,11 +195,12 @@ bool Operations::compare_results(Operation* op) {
   if (!Comparison::has_one_result(op->work) || team_.size() == 1) return false;
   op->work.conclude(team_.members);
   Comparison comparison = Comparison::of_results(team_.members, op->work);
-  recorder_.ended(*op, true);
-  const std::uint32_t sequence = op->work.what.sequence;
+  recorder_.moved(*op, true);
+  const Descriptor call = op->work.what;
   op->start_again();
   op->compare(std::move(comparison), team_.members);
-  op->work.what.sequence = sequence;
+  op->work.what.sequence = call.sequence;
+  op->checked = call;
   return true;
 }
 

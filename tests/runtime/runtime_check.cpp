@@ -215,6 +215,11 @@ TEST_CASE("a rank whose result differs from the others' is named with GCCL_CHECK
       errs = rank == 1;
       expect(GCCL_Allreduce(x.data(), y.data(), 100, GCCL_FLOAT32, op, world), GCCL_ERR_MISMATCH, "allreduce");
       expect_text("rank 1 has another result than 2 of 3 ranks", "who");
+      GCCL_Metrics m;
+      m.struct_bytes = sizeof m;
+      RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+      RANK_CHECK(m.calls[0].calls == 8);  // all-reduces
+      RANK_CHECK(m.calls[0].failed == 1);
       GCCL_Finalize();
     });
   }

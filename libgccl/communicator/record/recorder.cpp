@@ -21,14 +21,18 @@ void Recorder::planned(const Work& work, const PreparedPlan& plan, bool made) {
   announce(work, plan);
 }
 
-void Recorder::ended(const Operation& op, bool ok) {
+void Recorder::moved(const Operation& op, bool ok) {
   const Descriptor& what = op.work.what;
   if (op.replaying && ok) metrics_.moved(op.plan->program->traffic);
   if (op.flow) metrics_.moved(op.flow->traffic());
   if (what.point_to_point() && what.root != team_.rank() && ok) metrics_.moved(what);
-  if (op.internal()) return;
-  metrics_.ended(what, op.timed_from_ns, !ok);
-  if (!what.point_to_point() && ok) team_.flight.ended(what.sequence);
+  if (!op.internal() && !what.point_to_point() && ok) team_.flight.ended(what.sequence);
+}
+
+void Recorder::ended(const Operation& op, bool ok) {
+  moved(op, ok);
+  if (!op.internal()) return metrics_.ended(op.work.what, op.timed_from_ns, !ok);
+  if (op.comparison && op.comparison->ends_call()) metrics_.ended(*op.checked, op.timed_from_ns, !ok);
 }
 
 void Recorder::links_changed(const std::vector<fault::LinkHealth::Link>& changed, const fault::LinkHealth& health) {

@@ -20,7 +20,9 @@ class Recorder {
   void number(Work& work);
   // It is carried out by this plan, which was made just now or is an earlier call's.
   void planned(const Work& work, const PreparedPlan& plan, bool made);
-  // Its messages are over.
+  // What it had to move has moved.
+  void moved(const Operation& op, bool ok);
+  // It is over.
   void ended(const Operation& op, bool ok);
   // Links became slow or recovered.
   void links_changed(const std::vector<fault::LinkHealth::Link>& changed, const fault::LinkHealth& health);
