@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <tuple>
@@ -111,6 +112,23 @@ TEST_CASE("blocks of different lengths are planned by the mean one, which a tabl
           RANK_SUCCESS(GCCL_Finalize());
         });
       }
+}
+
+TEST_CASE("metrics have the algorithms of the program's calls, not of what GCCL gathers for itself") {
+  for (const char* check_first : {"0", "1"})
+    check({.size = 3, .environment = {{"GCCL_CHECK", check_first}, {"GCCL_ALGORITHM", "allreduce=ring"}}}, [](int) {
+      GCCL_Comm world = begin();
+      copy_of(world);
+      check_allreduce(world, 10, "ring", "GCCL_ALGORITHM");  // and no all-gather
+      // As long as what GCCL_CHECK gathers: that plan is there already.
+      std::vector<std::byte> x(40), y(3 * x.size());
+      RANK_SUCCESS(GCCL_Allgather(x.data(), y.data(), 40, GCCL_UINT8, world));
+      GCCL_Metrics m{};
+      m.struct_bytes = sizeof m;
+      RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+      RANK_CHECK(m.algorithm[1] != nullptr);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
 }
 
 TEST_CASE("the environment goes before the table, and a communicator has the entries of its own ranks") {

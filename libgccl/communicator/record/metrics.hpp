@@ -51,11 +51,12 @@ class Metrics {
                   .bytes_received = sends ? 0 : call.bytes});
   }
   void planned(bool again) { ++(again ? counts_.plans_reused : counts_.plans_built); }
-  // A plan was made.
-  void planned(Collective kind, const Plan& plan) {
-    planned(false);
-    counts_.algorithm[std::size_t(kind)] = plan.algorithm->name.data();
-    counts_.decided_by[std::size_t(kind)] = name(plan.by).data();
+  // Likewise. Of the program's calls the algorithm counts, where the plan is new or the first of its kind.
+  void planned(const Descriptor& call, const Plan& plan, bool made) {
+    planned(!made);
+    if (call.purpose != Purpose::itself || (!made && counts_.algorithm[call.kind])) return;
+    counts_.algorithm[call.kind] = plan.algorithm->name.data();
+    counts_.decided_by[call.kind] = name(plan.by).data();
   }
   // Ranks that failed: survival.hpp.
   void noticed() { ++counts_.failures_noticed; }

@@ -16,9 +16,8 @@ void Recorder::number(Work& work) {
 }
 
 void Recorder::planned(const Work& work, const PreparedPlan& plan, bool made) {
-  if (!made) return metrics_.planned(true);
-  metrics_.planned(work.call.kind, plan);
-  announce(work, plan);
+  metrics_.planned(work.what, plan, made);
+  if (made) announce(work, plan);
 }
 
 void Recorder::moved(const Operation& op, bool ok) {
