@@ -243,11 +243,6 @@ Status CommunicatorCore::unsaid() {
   return operations_.failure().unless_said();
 }
 
-void CommunicatorCore::count(void (Metrics::*event)()) {
-  std::lock_guard lock(lock_);
-  (recorder_.metrics().*event)();
-}
-
 void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noexcept {
   std::scoped_lock lock(lock_, made.lock_);
   assert(!busy() && !made.busy());  // operations refer to the team that they began with

@@ -101,7 +101,11 @@ class CommunicatorCore {
   std::int64_t timeout_ms() const { return supervisor_.timeout_ms(); }
   void metrics(GCCL_Metrics* out);
   // An event that survival.cpp has seen.
-  void count(void (Metrics::*event)());
+  template <class F>
+  auto count(F event) {
+    std::lock_guard lock(lock_);
+    return std::invoke(event, recorder_.metrics());
+  }
   // Communicators that have been split from this one; each call adds one. For splitting.cpp.
   std::uint32_t count_split() { return ++splits_; }
 

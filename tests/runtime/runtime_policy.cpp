@@ -45,7 +45,12 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
       // By the sum: where all had that of a call, the size changes in it on one rank and in the next one on another.
       do {
         x.assign(1000, rank + 1.0);
+        const GCCL_Call_metrics before = world.metrics().calls[0];
         world.allreduce(x);
+        const GCCL_Call_metrics after = world.metrics().calls[0];  // without an attempt that was repeated
+        RANK_CHECK(after.calls == before.calls + 1);
+        RANK_CHECK(after.failed == 0);
+        RANK_CHECK(after.bytes - before.bytes == 8000);
         RANK_CHECK(x[0] == 4 || x[0] == 6);
         RANK_CHECK(x[999] == x[0]);
       } while (x[0] == 6);

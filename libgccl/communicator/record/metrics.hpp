@@ -64,7 +64,16 @@ class Metrics {
     ++counts_.recoveries;
     counts_.ranks_lost += ranks_lost;
   }
-  void repeated() { ++counts_.calls_repeated; }
+  std::uint64_t calls(const Descriptor& call) const { return counts_.calls[call.kind].calls; }
+  // The call is carried out once more: an attempt that was counted does not count.
+  void repeated(const Descriptor& call, bool counted, bool failed) {
+    ++counts_.calls_repeated;
+    if (!counted) return;
+    GCCL_Call_metrics& m = counts_.calls[call.kind];
+    --m.calls;
+    m.failed -= failed;
+    m.bytes -= call.bytes;
+  }
   void handed_back() { ++counts_.calls_handed_back; }
   void suspected(std::uint64_t times, std::uint64_t withdrawn) {
     counts_.suspicions = suspicions_before_ + times;

@@ -128,6 +128,8 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
   const bool again = repeatable(what) && !replaces(policy_);
   const Work first = again ? work.without_lengths() : Work();
   bool completed = false;
+  const auto calls = [&what](const Metrics& m) { return m.calls(what); };
+  std::uint64_t counted = c_.count(calls);
   Status s = complete(std::move(work), key, &completed);
   while (s.code() == GCCL_ERR_PEER_LOST) {
     FirstThrown thrown;  // the others wait for this rank: it goes as far as they do, and then breaks what they all have
@@ -145,7 +147,10 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
     }
     kept_.restore();
     if (!again) return hand_back(what);
-    c_.count(&Metrics::repeated);
+    c_.count([&](Metrics& m) {
+      m.repeated(what, m.calls(what) > counted, !completed);
+      counted = m.calls(what);
+    });
     s = complete(first.without_lengths(), key, &completed);
   }
   if (s.ok()) {
