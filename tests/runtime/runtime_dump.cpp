@@ -335,3 +335,77 @@ TEST_CASE("a rank that is killed while it writes a dump leaves nothing that the 
   REQUIRE(drafts.size() == 1);
   CHECK(drafts[0].starts_with(".fr_0."));
 }
+
+TEST_CASE("a dump says whether a thread waits, which messages are in flight, and what the communicator failed with") {
+  gccl::test::Folder folder;
+  const std::string early = folder.path / "early.json", late = folder.path / "late.json";
+  check({.size = 2}, [&](int rank) {
+    GCCL_Comm world = begin();
+    double x = 1, y[2] = {};
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 1) {
+      RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT64, 0, world));
+      ::usleep(600000);
+      std::_Exit(any_reported());
+    }
+    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+    RANK_SUCCESS(GCCL_Recv(y, 1, GCCL_FLOAT64, 1, world));
+    GCCL_Request request = GCCL_REQUEST_NULL, next = GCCL_REQUEST_NULL;
+    RANK_SUCCESS(GCCL_Irecv(y, 1, GCCL_FLOAT64, 1, world, &request));
+    RANK_SUCCESS(GCCL_Iallreduce(&x, y + 1, 1, GCCL_FLOAT64, GCCL_SUM, world, &next));
+    RANK_SUCCESS(GCCL_Dump(world, early.c_str()));
+    expect(GCCL_Wait(&next), GCCL_ERR_TIMEOUT, "allreduce");
+    RANK_SUCCESS(GCCL_Dump(world, late.c_str()));
+    std::_Exit(any_reported());
+  });
+  const Json before = Json::parse(contents(early)), after = Json::parse(contents(late));
+  CHECK(after["written_ns"].get<std::int64_t>() - before["written_ns"].get<std::int64_t>() > 200'000'000);
+  for (const Json* const d : {&before, &after}) {
+    const Json& c = (*d)["communicators"][0];
+    CAPTURE(c.dump());
+    CHECK(c["messages"] == Json::array({{{"peer", 1}, {"sent", 0}, {"received", 2}}}));
+    REQUIRE(c["transfers"].size() == 1);
+    CHECK(c["transfers"][0]["number"] == 2);
+    CHECK(c["transfers"][0]["waits"] == false);
+    CHECK(!c["calls"][0].contains("waits"));
+    CHECK(c["calls"][1]["waits"] == (d == &after));
+    CHECK(c.contains("failure_code") == (d == &after));
+  }
+  CHECK(after["communicators"][0]["failure_code"] == GCCL_ERR_TIMEOUT);
+  CHECK(after["communicators"][0]["failure_rank"] == 1);
+}
+
+TEST_CASE("the oldest collectives in flight are in a dump, however many are begun after them") {
+  gccl::test::Folder folder;
+  const std::string early = folder.path / "early.json", late = folder.path / "late.json";
+  check({.size = 2}, [&](int rank) {
+    GCCL_Comm world = begin();
+    std::vector<float> x(500);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 0) {
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+      GCCL_Request last = GCCL_REQUEST_NULL;
+      for (float& each : x) {
+        if (last != GCCL_REQUEST_NULL) RANK_SUCCESS(GCCL_Request_free(&last));
+        RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, &each, 1, GCCL_FLOAT32, GCCL_SUM, world, &last));
+      }
+      RANK_SUCCESS(GCCL_Dump(world, early.c_str()));
+      expect(GCCL_Wait(&last), GCCL_ERR_TIMEOUT, "the last");
+      RANK_SUCCESS(GCCL_Dump(world, late.c_str()));
+    } else {
+      ::usleep(600000);
+    }
+    std::_Exit(any_reported());
+  });
+  for (const std::string& file : {early, late}) {
+    const Json dump = Json::parse(contents(file));
+    const Json& calls = dump["communicators"][0]["calls"];
+    CAPTURE(calls[0].dump());
+    CHECK(calls.size() == 2 * 127);
+    CHECK(calls[0]["sequence"] == 2);  // after the barrier
+    CHECK(calls[0]["state"] == "started");
+    CHECK(calls[0].contains("waits_for"));
+    CHECK(calls[126]["sequence"] == 128);
+    CHECK(calls[127]["sequence"] == 501 - 126);
+  }
+}

@@ -37,11 +37,13 @@ void own_form(Writer& w, const DumpedCall& c, const std::vector<Rank>& world_ran
     if (c.ended_ns) w.member("ended_ns", c.ended_ns);
     if (!c.own) w.member("internal", true);
     if (c.lengths) w.member("lengths", id_text(c.lengths));
+    if (transfer) w.member("number", c.number);
     if (!c.op.empty()) w.member("op", c.op);
     w.member(transfer ? "peer" : "root", c.root);
     if (!transfer) w.member("sequence", c.sequence);
     w.member("state", c.state);
     w.member("text", c.text);
+    if (c.state != std::string_view("completed")) w.member("waits", c.waits);
     if (c.waits_what.empty()) return;
     w.key("waits_for");
     w.object([&] {
@@ -58,8 +60,21 @@ void own_form(Writer& w, const DumpedCommunicator& c) {
     w.array([&] {
       for (const DumpedCall& call : c.calls) own_form(w, call, c.world_rank, false);
     });
-    if (!c.failure.empty()) w.member("failure", json::valid_text(c.failure));
+    if (!c.failure.empty()) {
+      w.member("failure", json::valid_text(c.failure));
+      w.member("failure_code", c.failure_code);
+      w.member("failure_rank", c.world_rank[c.failure_rank]);
+    }
     w.member("id", id_text(c.id));
+    w.key("messages");
+    w.array([&] {
+      for (const DumpedCommunicator::Messages& m : c.messages)
+        w.object([&] {
+          w.member("peer", m.peer);
+          w.member("received", m.received);
+          w.member("sent", m.sent);
+        });
+    });
     w.member("rank", c.rank);
     w.key("ranks");
     w.array([&] {
@@ -93,6 +108,7 @@ void own_form(Writer& w, const DumpedRank& d) {
     }
     w.member("version", version_text());
     w.member("world", id_text(d.world));
+    w.member("written_ns", d.written_ns);
   });
 }
 

@@ -24,6 +24,8 @@ struct DumpedCall {
   std::uint64_t lengths = 0;                // of allgatherv and reduce_scatterv: a checksum of all lengths
   Rank root = 0;                            // or the peer of a send or recv
   const char* state = "";                   // scheduled, started, completed
+  bool waits = false;                       // it has not ended, and a thread does nothing else until it has
+  std::uint32_t number = 0;                 // transfers: of those to or from that rank, from 1 on
   std::int64_t began_ns = 0, ended_ns = 0;  // since 1970; 0: not known
   Rank waits_for = 0;      // where it is started: a rank of the communicator, its own where that is not known
   std::string waits_what;  // and for what, in words; empty: it waits for nothing
@@ -35,13 +37,21 @@ struct DumpedCommunicator {
   Rank rank = 0;
   std::vector<Rank> world_rank;
   std::string failure;                       // why it goes no further; empty: it does
+  int failure_code = 0;                      // a GCCL_Result
+  Rank failure_rank = 0;                     // whom that is about, or who has found it
   std::vector<DumpedCall> calls, transfers;  // collectives in order; sends and receives in flight
+  struct Messages {
+    Rank peer = 0;
+    std::uint32_t sent = 0, received = 0;
+  };
+  std::vector<Messages> messages;  // that were begun so far, with each rank with which some were
 };
 
 struct DumpedRank {
   std::uint64_t world = 0;  // what `rank` is a number in: the same on all ranks until processes join
   Rank rank = 0, size = 1;
   std::string host, reason;
+  std::int64_t written_ns = 0;  // since 1970
   std::vector<DumpedCommunicator> communicators;
   std::optional<std::size_t> skipped;  // communicators that another thread was busy with; none: perhaps all others
 };

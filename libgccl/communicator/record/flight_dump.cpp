@@ -26,9 +26,13 @@ DumpedCall called(const Descriptor& what) {
   return c;
 }
 
+// A thread does nothing else until it has ended, or is about to.
+bool waited_for(const Operation& op) { return op.blocking || op.work.blocking; }
+
 // What has become of a call that this operation carries out.
 void add_state(DumpedCall* c, const Operation& op, Rank rank) {
   c->state = op.started ? "started" : "scheduled";
+  c->waits = c->waits || waited_for(op);
   if (!op.started || op.stage.load(std::memory_order_relaxed) != Operation::Stage::pending) return;
   c->waits_for = rank;
   c->waits_what = op.awaited(&c->waits_for);
@@ -39,6 +43,9 @@ void add_state(DumpedCall* c, const Operation& op, Rank rank) {
 void add_state(DumpedCall* c, const Team& team, const Operations& operations) {
   const bool failed = !team.flight.completed(c->sequence);
   c->state = failed ? "started" : "completed";
+  // A thread that waits for a later one waits for this one, too.
+  for (const Operation* op : operations.collectives())
+    c->waits = c->waits || (waited_for(*op) && op->work.what.sequence >= c->sequence);
   for (const Operation* op : operations.collectives()) {
     if (op->work.what.sequence != c->sequence) continue;
     add_state(c, *op, team.rank());
@@ -48,13 +55,34 @@ void add_state(DumpedCall* c, const Team& team, const Operations& operations) {
   for (const DumpedCall& kept : team.flight.unended().calls)
     if (kept.sequence == c->sequence) {
       c->state = kept.state;
+      c->waits = kept.waits;
       c->waits_for = kept.waits_for;
       c->waits_what = kept.waits_what;
     }
 }
 
+// Collectives in flight that the history does not keep any more: the first of them is the one that is carried out.
+void add_older(const Team& team, const Operations& operations, std::vector<DumpedCall>* out) {
+  const std::uint32_t last = team.record->history.last();
+  const std::uint32_t kept_from = last - std::min(last, History::kKept - 1) + 1;
+  std::uint32_t before = 0;
+  const auto add = [&](DumpedCall&& c) {
+    if (c.sequence >= kept_from || c.sequence <= before || out->size() >= History::kKept - 1) return;
+    before = c.sequence;
+    out->push_back(std::move(c));
+  };
+  for (const DumpedCall& kept : team.flight.unended().calls) add(DumpedCall(kept));
+  for (const Operation* op : operations.collectives()) {
+    if (op->internal() || op->work.what.sequence >= kept_from) continue;
+    DumpedCall c = called(op->work.what);
+    add_state(&c, team, operations);
+    add(std::move(c));
+  }
+}
+
 void add_transfer(const Team& team, const Operation& op, std::vector<DumpedCall>* out) {
   DumpedCall c = called(op.work.what);
+  c.number = op.message;
   add_state(&c, op, team.rank());
   c.began_ns = team.world->clock.unix_ns(ticks()) - (now_ns() - op.started_ns);
   out->push_back(std::move(c));
@@ -77,8 +105,12 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .rank = team.rank(),
                        .world_rank = team.members.world_rank,
                        .failure = operations.failure().why().text(),
+                       .failure_code = operations.failure().why().code(),
+                       .failure_rank = std::min(operations.failure().culprit(), team.size() - 1),
                        .calls = {},
-                       .transfers = {}};
+                       .transfers = {},
+                       .messages = {}};
+  add_older(team, operations, &d.calls);
   team.record->history.each([&](std::uint32_t sequence, const History::Entry& e) {
     const Descriptor what = Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes);
     DumpedCall c = called(what);
@@ -96,6 +128,10 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
   d.transfers = team.flight.unended().transfers;
   for (const Operation* op : operations.transfers()) add_transfer(team, *op, &d.transfers);
   for (const Operation* op : operations.to_myself()) add_transfer(team, *op, &d.transfers);
+  for (Rank r = 0; r < team.size(); ++r) {
+    const DumpedCommunicator::Messages m{r, team.record->messages.sent(r), team.record->messages.received(r)};
+    if (m.sent > 0 || m.received > 0) d.messages.push_back(m);
+  }
   return d;
 }
 
@@ -115,6 +151,7 @@ Status dump(const Team& team, const Operations& operations, const std::string& p
                .size = bootstrap.size,
                .host = bootstrap.host,
                .reason = reason,
+               .written_ns = team.world->clock.unix_ns(ticks()),
                .communicators = {},
                .skipped = std::nullopt};
   d.communicators.push_back(dumped(team, operations));
