@@ -143,10 +143,9 @@ CommunicatorCore::~CommunicatorCore() {
     }
     if (!leaving_.done() || !operations_.failure().none()) team_.world->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
-    operations_.break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
-                                                         : "the communicator was freed",
-                                                 GCCL_ERR_INVALID_USAGE),
-                           rank(), false);
+    operations_.close(Status::error_or_code(
+        dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",
+        GCCL_ERR_INVALID_USAGE));
   }
   completions::settle(this);
   magic = nullptr;

@@ -396,6 +396,18 @@ void Operations::break_down(Status why, Rank culprit, bool report_to_others) noe
   }
   dump_failure(team_, *this);
   keep_unended(team_, *this);
+  drop_all();
+}
+
+void Operations::close(Status why) noexcept {
+  assert(locked());
+  if (!failure_.none()) return;
+  failure_.set(std::move(why), team_.rank());
+  if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
+  drop_all();
+}
+
+void Operations::drop_all() noexcept {
   const auto end = [this](auto& operations) {
     for (Operation* op : operations) drop(op);
     operations.clear();

@@ -37,6 +37,8 @@ class Operations {
   void break_down(Status why, Rank culprit, bool report_to_others) noexcept;
   void break_down(const GCCL_Fault& fault);                                 // of a port
   void break_down(const Operation& op, Status why, Rank culprit) noexcept;  // of an operation
+  // The same where the caller frees the communicator: no failure that leaves a dump.
+  void close(Status why) noexcept;
   // The operation that an exception came from, as far as that is known.
   Status blamed(Status why) const noexcept;
   Failure& failure() { return failure_; }
@@ -67,6 +69,7 @@ class Operations {
   bool compare_results(Operation* op);
   Status concluded(Operation* op);
   void finish(Operation* op, Status status) noexcept;
+  void drop_all() noexcept;
   void drop(Operation* op) noexcept;
 
   Team& team_;

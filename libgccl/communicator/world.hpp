@@ -38,6 +38,7 @@ struct World {
   TickClock clock;  // of the communicators' flight recorders
   // Because of a failure: of any of this process's worlds, as the ranks of all write files of the same names.
   std::shared_ptr<std::atomic<bool>> dumped = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<std::uint64_t> dumped_ticks{0};       // when the latest of these was written in this world; 0: none was
   std::atomic<std::uint32_t> asked{dumps_asked()};  // of dumps_asked(), those that have been written
   int check = 0;           // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
   bool mends = false;      // GCCL_LINK_LOST_MS is not 0: what was sent may have to be sent again

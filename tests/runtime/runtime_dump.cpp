@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -309,9 +310,9 @@ TEST_CASE("a rank that waits for a message of its own is named by its dump") {
     });
     const gccl::test::Ended said = gccl::test::run_gccl({"doctor", file(0), file(1)});
     CAPTURE(said.out + said.err);
-    CHECK(
-        contains(said.out,
-                 "culprit: rank 0\nrank 0 waits to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
+    CHECK(contains(
+        said.out,
+        "culprit: rank 0\nrank 0 waits to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
   }
 }
 
@@ -408,4 +409,65 @@ TEST_CASE("the oldest collectives in flight are in a dump, however many are begu
     CHECK(calls[126]["sequence"] == 128);
     CHECK(calls[127]["sequence"] == 501 - 126);
   }
+}
+
+TEST_CASE("a function of GCCL_Op_create that throws leaves dumps on all ranks; what the caller drops leaves none") {
+  gccl::test::Folder folder;
+  const std::string thrown = folder.path / "thrown_", dropped = folder.path / "dropped_";
+  for (const std::string& prefix : {thrown, dropped})
+    check({.size = 2, .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}}}, [&](int rank) {
+      GCCL_Comm world = begin();
+      static int me = 0;
+      me = rank;
+      GCCL_Op op = 0;
+      RANK_SUCCESS(GCCL_Op_create(
+          [](const void*, void*, std::size_t, GCCL_Dtype, void*) {
+            if (me == 1) throw std::runtime_error("a NaN");
+          },
+          nullptr, &op));
+      std::vector<float> x(300000);
+      if (prefix == thrown) {
+        expect(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_FLOAT32, op, world), GCCL_ERR_INVALID_USAGE, "");
+      } else {
+        GCCL_Comm other = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &other));
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        if (rank == 0) RANK_SUCCESS(GCCL_Irecv(x.data(), 1, GCCL_FLOAT32, 1, other, &request));
+        const GCCL_Result result = GCCL_Finalize();
+        if (rank == 0) RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+      }
+      std::_Exit(any_reported());
+    });
+  for (const char* rank : {"0.json", "1.json"}) CHECK(contains(contents(thrown + rank), "threw an exception: a NaN"));
+  CHECK(contents(dropped + "0.json").empty());
+}
+
+TEST_CASE("a later failure replaces the dump of an earlier one where calls had ended meanwhile, and only there") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  check({.size = 2, .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}}}, [&](int rank) {
+    GCCL_Comm world = begin(), first = copy_of(world), second = copy_of(world);
+    float x[2] = {}, all[2] = {};
+    if (rank == 0) {
+      const auto reason = [&] {
+        const Json dump = Json::parse(contents(prefix + "0.json"));
+        return dump["reason"].get<std::string>();
+      };
+      for (GCCL_Comm c : {world, first, second}) RANK_SUCCESS(GCCL_Comm_set_timeout(c, 200));
+      expect(GCCL_Barrier(first), GCCL_ERR_TIMEOUT, "first");
+      RANK_CHECK(contains(reason(), "barrier #"));
+      expect(GCCL_Allreduce(GCCL_IN_PLACE, x, 1, GCCL_FLOAT32, GCCL_SUM, second), GCCL_ERR_TIMEOUT, "second");
+      RANK_CHECK(contains(reason(), "barrier #"));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, GCCL_TIMEOUT_NONE));
+      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 200));
+      expect(GCCL_Allgather(x, all, 1, GCCL_FLOAT32, world), GCCL_ERR_TIMEOUT, "world");
+      RANK_CHECK(contains(reason(), "allgather #"));
+    } else {
+      ::usleep(600000);
+      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
+      ::usleep(600000);
+    }
+    std::_Exit(any_reported());
+  });
 }

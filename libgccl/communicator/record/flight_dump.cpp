@@ -88,6 +88,17 @@ void add_transfer(const Team& team, const Operation& op, std::vector<DumpedCall>
   out->push_back(std::move(c));
 }
 
+// A collective has begun since then, and ended.
+bool went_on(const Team& team, const Operations& operations, std::uint64_t since_ticks) {
+  const auto& queue = operations.collectives();
+  const std::uint32_t unended = queue.empty() ? UINT32_MAX : queue.front()->work.what.sequence;
+  bool found = false;
+  team.record->history.each([&](std::uint32_t sequence, const History::Entry&) {
+    found = found || (sequence < unended && team.flight.of(sequence).began > since_ticks);
+  });
+  return found;
+}
+
 // To the file that the environment names.
 void write_unasked(const Team& team, const Operations& operations, std::string_view reason) noexcept {
   try {
@@ -169,10 +180,14 @@ Status dump(const Team& team, const Operations& operations, const std::string& p
 
 void dump_failure(const Team& team, const Operations& operations) noexcept {
   const Status& why = operations.failure().why();
-  if (team.world->dumps.prefix.empty() || why.code() == GCCL_ERR_INVALID_USAGE || why.code() == GCCL_ERR_REVOKED ||
-      !team.record || !team.ports)
-    return;
-  if (!team.world->dumped->exchange(true)) write_unasked(team, operations, why.text());
+  World& world = *team.world;
+  if (world.dumps.prefix.empty() || why.code() == GCCL_ERR_REVOKED || !team.record || !team.ports) return;
+  if (const std::uint64_t before = world.dumped_ticks; world.dumped->exchange(true)) {
+    // What fails because of the earlier failure would only hide that.
+    if (before == 0 || !went_on(team, operations, before)) return;
+  }
+  write_unasked(team, operations, why.text());
+  world.dumped_ticks = ticks();
 }
 
 void dump_if_asked(const Team& team, const Operations& operations) noexcept {

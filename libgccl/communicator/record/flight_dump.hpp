@@ -14,7 +14,8 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations);
 void keep_unended(Team& team, const Operations& operations) noexcept;
 // Writes what this rank was doing, on all communicators that no other thread stays busy with.
 Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason);
-// Where the environment asks for dumps: of the rank's first failure that no caller wanted; and once for each signal.
+// Where the environment asks for dumps: of the rank's first failure, and in the same world of later ones of
+// communicators that went on meanwhile; and once for each signal.
 void dump_failure(const Team& team, const Operations& operations) noexcept;
 void dump_if_asked(const Team& team, const Operations& operations) noexcept;
 

@@ -467,10 +467,11 @@ GCCL_API const char* GCCL_Error_string(GCCL_Result result);
 /* What the last failed call of this thread was about; valid until the thread's next GCCL call; "" when none failed. */
 GCCL_API const char* GCCL_Last_error(void);
 
-/* Writes what this rank was doing, on all of its communicators: the latest 127 collectives of each, and which messages are
- * in flight and waited for. A path that ends in ".json" gets GCCL's form (docs/formats.md), any other the pickle of
- * PyTorch's flight recorder, for torchfrtrace; `gccl doctor` reads both. With GCCL_DUMP in the environment the same is
- * written when a communicator fails. Local; any thread. Errors: GCCL_ERR_SYSTEM where the file cannot be written. */
+/* Writes what this rank was doing, on all of its communicators: the latest 127 collectives of each, the oldest in
+ * flight, and which messages are in flight and waited for. A path that ends in ".json" gets GCCL's form
+ * (docs/formats.md), any other the pickle of PyTorch's flight recorder, for torchfrtrace; `gccl doctor` reads both. With GCCL_DUMP in the
+ * environment the same is written when a communicator fails: the first, and later ones on which calls have ended since.
+ * Local; any thread. Errors: GCCL_ERR_SYSTEM where the file cannot be written. */
 GCCL_API GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path);
 
 enum { GCCL_METRICS_KINDS = 16 };
