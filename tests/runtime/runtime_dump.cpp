@@ -312,7 +312,7 @@ TEST_CASE("a rank that waits for a message of its own is named by its dump") {
     CAPTURE(said.out + said.err);
     CHECK(contains(
         said.out,
-        "culprit: rank 0\nrank 0 waits to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
+        "culprit: rank 0\nrank 0 has begun to receive 1 x f64 from rank 0, which is itself, and has not sent it"));
   }
 }
 

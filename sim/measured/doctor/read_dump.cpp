@@ -47,16 +47,38 @@ std::string without_number(std::string text) {
   return text.erase(at, (end == text.npos ? text.size() : end) - at);
 }
 
+// Calls in which each rank needs something of each other one.
+bool needs_all(const json::Node& call) {
+  static const std::vector<std::string> kCalls = {"allreduce", "allgather", "reduce_scatter", "alltoall"};
+  const std::string name = call.at("call").string();
+  return name == "barrier" || (call.at("count").integer(0, kNumberMost) > 0 &&
+                               std::find(kCalls.begin(), kCalls.end(), name) != kCalls.end());
+}
+
 DumpOfRank own_dump(const json::Node& root) {
   root.schema("gccl/dump/1");
   DumpOfRank d;
   if (root.has("world")) d.world = root.at("world").string();
   d.rank = dumped_rank(root.at("rank"));
   d.reason = root.at("reason").string();
+  d.written_ns = dumped_time(root, "written_ns");
+  d.skipped = root.raw().contains("skipped");
   for (const json::Node& c : root.at("communicators").items()) {
     DumpedGroup g;
     g.name = c.at("id").string() + (c.at("world").boolean() ? " (all ranks)" : "");
     for (const json::Node& r : c.at("ranks").items(1)) g.ranks.push_back(dumped_rank(r));
+    g.oldest_in_flight = d.written_ns > 0;  // as old as that: earlier dumps had the latest calls alone
+    if (c.has("failure_code"))
+      g.failure = {.text = c.at("failure").string(),
+                   .code = int(c.at("failure_code").integer(0, 1 << 16)),
+                   .rank = dumped_rank(c.at("failure_rank"))};
+    if (const auto messages = c.find("messages")) {
+      g.begun.emplace();
+      for (const json::Node& m : messages->items())
+        (*g.begun)[rank_of_job(g, m.at("peer"))] = {
+            .sent = std::uint64_t(m.at("sent").integer(0, kNumberMost)),
+            .received = std::uint64_t(m.at("received").integer(0, kNumberMost))};
+    }
     for (const json::Node& call : c.at("calls").items()) {
       DumpedCall x;
       x.sequence = std::uint64_t(call.at("sequence").integer(0, kNumberMost));
@@ -64,6 +86,8 @@ DumpOfRank own_dump(const json::Node& root) {
                                     : without_number(call.at("text").string());
       if (call.has("lengths")) x.what += ", lengths " + call.at("lengths").string().substr(0, 8);
       x.completed = call.at("state").string() == "completed";
+      if (const auto waits = call.find("waits")) x.waits = waits->boolean();
+      x.needs_all = needs_all(call);
       x.began_ns = dumped_time(call, "began_ns");
       x.ended_ns = dumped_time(call, "ended_ns");
       if (const auto w = call.find("waits_for")) {
@@ -79,7 +103,9 @@ DumpOfRank own_dump(const json::Node& root) {
                             .peer = rank_of_job(g, t.at("peer")),
                             .what = fmt::format("{} x {}", count, type),
                             .bytes = count * bytes_of(type),
-                            .completed = t.at("state").string() == "completed"});
+                            .completed = t.at("state").string() == "completed",
+                            .waits = !t.has("waits") || t.at("waits").boolean(),
+                            .number = t.has("number") ? std::uint64_t(t.at("number").integer(0, kNumberMost)) : 0});
     }
     d.groups.push_back(std::move(g));
   }
