@@ -94,6 +94,10 @@ TEST_CASE("each engine says which faults it plays") {
   CHECK(why(Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}}}),
             {{"engine", "flow"}, {"recovery", {{"heal_us", 100}}}}) ==
         "/recovery/heal_us: engine \"flow\" ends no faults together; state \"for_us\" of each, or take \"protocol\"");
+  // Of a spare, the engine would take the costs of a rank that is not there.
+  CHECK(why(Json::array({{{"kind", "straggler"}, {"rank", 9}, {"slowdown", 2}}}),
+            {{"engine", "flow"}, {"recovery", {{"policy", "spare"}, {"spares", 2}}}}) ==
+        "/recovery/spares: engine \"flow\" has no spares, as none of its ranks fails; expected \"protocol\"");
   CHECK(refusal(faulty(crash), {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 65}})
             .find("at most 64 ranks") != std::string::npos);
   CHECK(why(crash, {{"repeats", 49}}).find("plays at most 48") != std::string::npos);

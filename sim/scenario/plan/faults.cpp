@@ -94,6 +94,11 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
         .at("heal_us")
         .fail(fmt::format("engine \"{}\" ends no faults together; state \"for_us\" of each, or take \"protocol\"",
                           name(engine)));
+  if (!plays_ranks(engine) && run.recovery.spares > 0)
+    run.where.at("recovery")
+        .at("spares")
+        .fail(fmt::format("engine \"{}\" has no spares, as none of its ranks fails; expected \"protocol\"",
+                          name(engine)));
   if (!plays_ranks(engine) && run.compute > 0)
     run.where.at("compute_us")
         .fail(fmt::format("engine \"{}\" plays no computing, expected \"protocol\"", name(engine)));
