@@ -100,7 +100,8 @@ void Job::begin_fault(std::size_t i, Nanos when) {
         const Strike* const strike = strike_of(i);
         const bool stops_itself = strike && strike->signal == SIGSTOP;
         if (!stops_itself) kill(state_[r].pid, SIGSTOP);
-        state_[r].stopped = true;
+        if (state_[r].stopped_by.empty()) state_[r].stopped_at = when;
+        state_[r].stopped_by.insert(i);
       }
       break;
     case FaultKind::straggler:
@@ -129,7 +130,7 @@ void Job::end_fault(std::size_t i) {
   if (sim::has_begun(events_, i)) events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
-      for (const Rank r : f.ranks) resume(r);
+      for (const Rank r : f.ranks) resume(r, i);
       return;
     case FaultKind::straggler:
       for (const Rank r : f.ranks) shared_->slowdown[r] = sim::slowdown_by(plan_.faults, active_, r);
@@ -142,14 +143,17 @@ void Job::end_fault(std::size_t i) {
   }
 }
 
-// A rank that stops itself says so before; what comes before its stop would not end it.
-void Job::resume(Rank r) {
+// When the last of the faults ends that have stopped it. A rank that stops itself says so before; what comes before its
+// stop would not end it.
+void Job::resume(Rank r, std::size_t fault) {
   RankState& s = state_[r];
-  if (!s.stopped || s.pid <= 0) return;
+  if (!s.stopped_by.contains(fault) || s.pid <= 0) return;
+  if (s.stopped_by.size() > 1) return void(s.stopped_by.erase(fault));
   siginfo_t info{};
   if (waitid(P_PID, id_t(s.pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
-    return later(now_ns() + kNsPerMs, [this, r] { resume(r); });
-  s.stopped = false;
+    return later(now_ns() + kNsPerMs, [this, r, fault] { resume(r, fault); });
+  s.stopped_by.clear();
+  shared_->stood[r] += now_ns() - s.stopped_at;
   kill(s.pid, SIGCONT);
 }
 
@@ -169,7 +173,7 @@ Passage Job::passage(Rank from, Rank to) const {
     if (f.kind == FaultKind::link_degraded) {
       if (!slowed_.at(i)[from * machines() + to]) continue;
       p.latency += real(f.latency);
-      if (f.amount < 1) p.bytes_per_ns = kCableBytesPerNs * f.amount;
+      if (f.amount < 1) p.bytes_per_ns = (p.bytes_per_ns > 0 ? p.bytes_per_ns : kCableBytesPerNs) * f.amount;
       continue;
     }
     if (!f.link.empty() || !concerns(f, from, to)) continue;

@@ -23,9 +23,10 @@ struct RankState {
   bool started = false;  // spares are when they are needed
   bool joins = false;    // a job that runs; and has done so
   bool joined = false;
-  bool alive = false;    // its process
-  bool ready = false;    // connected with all
-  bool stopped = false;  // by a pause that has not ended
+  bool alive = false;                // its process
+  bool ready = false;                // connected with all
+  std::set<std::size_t> stopped_by;  // pauses that have not ended
+  Nanos stopped_at = 0;              // where some have stopped it
   std::optional<Report::How> ended;
   std::size_t operation = 0;  // begun last
   std::uint32_t epoch = 0;
@@ -82,7 +83,7 @@ class Job {
   void crash(Rank r, Nanos when);
   void replace(Rank r, Nanos when);
   void start_anew(Rank r);
-  void resume(Rank r);
+  void resume(Rank r, std::size_t fault);
   void hurt(Rank r, Nanos when, bool for_long);
   void wires_changed();
   Passage passage(Rank from, Rank to) const;

@@ -78,6 +78,7 @@ constexpr int kProcessesMax = 96;
 struct Shared {
   std::atomic<int> go, end;
   std::atomic<double> slowdown[kProcessesMax];  // of a rank's own work, spares included
+  std::atomic<Nanos> stood[kProcessesMax];      // a rank's process was stopped for so long in all
 };
 
 struct RankProgram {

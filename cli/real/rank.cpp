@@ -100,6 +100,7 @@ class RankLife {
   std::optional<std::uint64_t> agree(std::uint64_t flags);
   std::uint64_t all() const { return program_.calls.size(); }
   std::uint64_t done_flags(std::uint64_t operations) const { return (1ull << operations) - 1; }
+  Nanos own_time() const;
   double slowdown() const { return program_.shared->slowdown[program_.rank].load(); }
 
   const RankProgram& program_;
@@ -200,6 +201,14 @@ void RankLife::say_of_links() {
   }
 }
 
+// What the clock says, less the time for which this process was stopped. The coordinator adds a stop before it ends it.
+Nanos RankLife::own_time() const {
+  for (;;) {
+    const Nanos stood = program_.shared->stood[program_.rank].load(), now = now_ns();
+    if (program_.shared->stood[program_.rank].load() == stood) return now - stood;
+  }
+}
+
 // False where a failure interrupts it. Real time passes, so the coordinator's changes of the slowdown count from now
 // on.
 bool RankLife::compute() {
@@ -209,15 +218,16 @@ bool RankLife::compute() {
   std::sort(due.begin(), due.end(), [](const Strike* a, const Strike* b) { return a->moment.after < b->moment.after; });
   const Nanos begin = now_ns();
   double left = double(program_.compute);
-  for (Nanos last = begin;;) {
+  for (Nanos last = own_time();;) {
     while (!due.empty() && (now_ns() - begin >= due[0]->moment.after || left <= 0)) {
       strike_in(*due[0], 0);
       due.erase(due.begin());
     }
     if (left <= 0) return true;
     sleep_for(std::min<Nanos>(kLook, Nanos(left) + 1));
-    left -= double(now_ns() - last) / slowdown();
-    last = now_ns();
+    const Nanos now = own_time();
+    left -= double(now - last) / slowdown();
+    last = now;
     if (failures_known(comm_)) return false;
   }
 }

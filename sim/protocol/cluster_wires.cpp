@@ -6,7 +6,8 @@ namespace gccl::sim {
 
 ClusterWires::ClusterWires(const Cluster& cluster) : cluster_(cluster), names_(cluster) {
   for (const Link& l : cluster.links())
-    links_.push_back({.bandwidth = l.bandwidth_GBps, .full = l.bandwidth_GBps, .latency = l.latency_ns});
+    links_.push_back(
+        {.bandwidth = l.bandwidth_GBps, .full = l.bandwidth_GBps, .latency = l.latency_ns, .degraded = {}});
 }
 
 const std::vector<LinkId>& ClusterWires::route(Card from, Card to) {
@@ -53,8 +54,14 @@ void ClusterWires::apply(const Fault& f, bool begins) {
   for (const LinkId l : links_of(f)) {
     State& s = links_[l];
     if (f.kind == FaultKind::link_degraded) {
-      s.bandwidth = begins ? s.full * f.amount : s.full;
-      s.extra = begins ? f.latency : 0;
+      const std::pair what(f.amount, f.latency);
+      if (begins)
+        s.degraded.push_back(what);
+      else if (const auto it = std::ranges::find(s.degraded, what); it != s.degraded.end())
+        s.degraded.erase(it);
+      s.bandwidth = s.full;
+      s.extra = 0;
+      for (const auto& [part, added] : s.degraded) s.bandwidth *= part, s.extra += added;
     } else if (begins) {
       ++s.down;
     } else if (s.down > 0) {

@@ -35,6 +35,7 @@ class ClusterWires {
     double bandwidth = 0, full = 0;  // bytes/ns: now, and without faults
     Nanos latency = 0, extra = 0;
     unsigned down = 0;
+    std::vector<std::pair<double, Nanos>> degraded;  // by each fault that acts: what is left of it, and what is added
   };
   const std::vector<LinkId>& route(Card from, Card to);
 

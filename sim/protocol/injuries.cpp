@@ -52,7 +52,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
         hurt(r, for_long);
-        stop(r, true);
+        stop(r, i);
       }
       break;
     case FaultKind::straggler: set_slowdowns(f); break;
@@ -78,7 +78,7 @@ void ProtocolRanks::end_fault(std::size_t i) {
   if ((f.lasts > 0 || plan_.recovery.heal > 0) && has_begun(events_, i)) happened(FaultEvent::What::ends, i);
   switch (f.kind) {
     case FaultKind::pause:
-      for (const Rank r : f.ranks) stop(r, false);
+      for (const Rank r : f.ranks) go_on(r, i);
       return;
     case FaultKind::straggler: set_slowdowns(f); return;
     case FaultKind::rank_crash:
@@ -126,7 +126,7 @@ bool ProtocolRanks::crash(Rank r) {
       if (other != r && workload_.cluster->node_of(cards_[other]) == workload_.cluster->node_of(cards_[r]))
         time_.after(kMillisecond, [this, id = p->id, other] {
           Process* o = at(other);
-          if (!o || !o->alive || o->paused || o->out) return;
+          if (!o || !o->alive || o->paused() || o->out) return;
           o->member->gone(now(), id.rank, id.life);
           after_event(*o);
         });
@@ -148,15 +148,38 @@ void ProtocolRanks::replace(Rank r) {
   }
 }
 
-void ProtocolRanks::stop(Rank r, bool stopped) {
+void ProtocolRanks::stop(Rank r, std::size_t fault) {
   Process* p = at(r);
-  if (!p || !p->alive || p->paused == stopped) return;
-  p->paused = stopped;
-  links_.hold(p->id, stopped);
-  if (stopped) return;
+  if (!p || !p->alive) return;
+  const bool runs = !p->paused();
+  p->stopped_by.insert(fault);
+  if (!runs) return;
+  p->stopped_at = now();
+  links_.hold(p->id, true);
+}
+
+// It goes on when the last of the faults that have stopped it ends.
+void ProtocolRanks::go_on(Rank r, std::size_t fault) {
+  Process* p = at(r);
+  if (!p || !p->alive || p->stopped_by.erase(fault) == 0 || p->paused()) return;
+  p->stood += now() - p->stopped_at;
+  links_.hold(p->id, false);
   if (p->timer >= 0 && p->timer <= now()) wake(*p);  // late, and before it has read anything
   for (const auto& [from, bytes] : std::exchange(p->kept, {}))
     if (p->alive) packet(from, r, bytes);
+  for (auto& [due, what] : std::exchange(p->left, {}))
+    if (p->alive) own_work(*p, due - p->own_time(now()), std::move(what));
+}
+
+// After so much time of the process's own, which stands still while it is stopped.
+void ProtocolRanks::own_work(const Process& p, Nanos delay, std::function<void()> what) {
+  time_.after(delay, [this, id = p.id, due = p.own_time(now()) + delay, what = std::move(what)]() mutable {
+    Process& q = *at(id.rank);
+    if (q.id != id || !q.alive) return;
+    if (q.paused()) return void(q.left.emplace_back(due, std::move(what)));
+    if (const Nanos left = due - q.own_time(now()); left > 0) return own_work(q, left, std::move(what));
+    what();
+  });
 }
 
 // Moments that some fault waits for.

@@ -44,7 +44,7 @@ void RankOperation::begin() {
 }
 
 void RankOperation::soon(Nanos delay, std::function<void()> what) {
-  host_.time->after(delay, [alive = alive_, what = std::move(what)] {
+  host_.after(delay, [alive = alive_, what = std::move(what)] {
     if (*alive) what();
   });
 }
@@ -56,9 +56,9 @@ bool RankOperation::start(Lane<RankOperation>& lane, Token token, const Step& st
       const ProcessId to = world_->members[step.peer];
       sends_[{to, l}].push_back({l, token});
       DataMessage m = packed(index_, world_->payload->read(index_, rank_, l, step.from));
-      sends_free_ = std::max(sends_free_, host_.time->now()) + duration(double(costs_.overhead_ns) * *host_.slowdown);
+      sends_free_ = std::max(sends_free_, host_.time()) + duration(double(costs_.overhead_ns) * *host_.slowdown);
       host_.sent(step.from.count * operation_.element_bytes);
-      soon(sends_free_ - host_.time->now(),
+      soon(sends_free_ - host_.time(),
            [this, to, l, m = std::move(m)]() mutable { host_.links->send(self_, to, l, std::move(m)); });
       return false;
     }
@@ -84,8 +84,8 @@ bool RankOperation::combine(Lane<RankOperation>& lane, Token token, const Step& 
 bool RankOperation::work(std::uint32_t l, Token token, const Step& step, double GBps) {
   const double bytes = double(step.to.count) * operation_.element_bytes;
   const Nanos cost = GBps > 0 ? duration(bytes / GBps * *host_.slowdown) : 0;
-  unit_free_ = std::max(unit_free_, host_.time->now()) + cost;
-  soon(unit_free_ - host_.time->now(), [this, l, token, step] {
+  unit_free_ = std::max(unit_free_, host_.time()) + cost;
+  soon(unit_free_ - host_.time(), [this, l, token, step] {
     carry_out(l, token, step);
     complete(l, token);
   });

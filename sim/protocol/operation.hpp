@@ -39,12 +39,13 @@ using Inbox = std::map<std::pair<ProcessId, std::uint32_t>, std::deque<DataMessa
 class RankOperation {
  public:
   struct Host {
-    VirtualTime* time;
     DataLinks* links;
     Inbox* inbox;
-    const double* slowdown;                   // of this rank's own work, as it is now
-    std::function<void(std::uint64_t)> sent;  // bytes of a message
-    std::function<void()> stepped, ended;     // a step is complete; all are. Not from inside begin().
+    const double* slowdown;       // of this rank's own work, as it is now
+    std::function<Nanos()> time;  // of its process, which stands still while that is stopped
+    std::function<void(Nanos, std::function<void()>)> after;  // of that time
+    std::function<void(std::uint64_t)> sent;                  // bytes of a message
+    std::function<void()> stepped, ended;                     // a step is complete; all are. Not from inside begin().
   };
   RankOperation(EpochWorld* world, std::uint32_t operation, const ProcessId& self, Host host);
 
@@ -86,7 +87,7 @@ class RankOperation {
   std::vector<std::unique_ptr<Lane<RankOperation>>> lanes_;
   std::map<Peer, std::deque<Pending>> receives_, sends_;
   std::map<std::pair<std::uint32_t, Token>, Payload::Message> staged_;
-  Nanos sends_free_ = 0, unit_free_ = 0;
+  Nanos sends_free_ = 0, unit_free_ = 0;                        // of host_.time
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // events of an operation that is given up do nothing
   bool over_ = false;
 };

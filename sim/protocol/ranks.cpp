@@ -91,7 +91,7 @@ DatagramWire& ProtocolRanks::wire(Rank x, Rank y) {
 void ProtocolRanks::packet(Rank from, Rank to, std::span<const std::byte> bytes) {
   Process* p = at(to);
   if (!p || !p->alive) return;
-  if (p->paused) return void(p->kept.emplace_back(from, std::vector<std::byte>(bytes.begin(), bytes.end())));
+  if (p->paused()) return void(p->kept.emplace_back(from, std::vector<std::byte>(bytes.begin(), bytes.end())));
   mix(std::uint64_t(now()) ^ std::uint64_t(from) << 48 ^ std::uint64_t(to) << 40 ^ bytes.size());
   p->member->received(now(), from, bytes);
   after_event(*p);
@@ -99,7 +99,7 @@ void ProtocolRanks::packet(Rank from, Rank to, std::span<const std::byte> bytes)
 
 void ProtocolRanks::wake(Process& p) {
   p.timer = -1;
-  if (!p.alive || p.paused) return;
+  if (!p.alive || p.paused()) return;
   if (now() >= p.member->deadline()) p.member->time_passed(now());
   after_event(p);
 }
@@ -110,7 +110,7 @@ void ProtocolRanks::set_timer(Process& p) {
   p.timer = std::max(due, now());
   time_.at(p.timer, [this, id = p.id, when = p.timer] {
     Process* q = at(id.rank);
-    if (q && q->id == id && !q->paused && q->timer == when) wake(*q);
+    if (q && q->id == id && !q->paused() && q->timer == when) wake(*q);
   });
 }
 
@@ -244,25 +244,27 @@ void ProtocolRanks::next_operation(Process& p) {
     return agree(p);
   }
   if (plan_.compute == 0) return begin_operation(p.id, p.epoch);
-  time_.after(duration(double(plan_.compute) * slowdown_[p.id.rank]),
-              [this, id = p.id, e = p.epoch] { begin_operation(id, e); });
+  own_work(p, duration(double(plan_.compute) * slowdown_[p.id.rank]),
+           [this, id = p.id, e = p.epoch] { begin_operation(id, e); });
 }
 
 void ProtocolRanks::begin_operation(const ProcessId& id, Epoch epoch) {
   Process& p = *at(id.rank);
   if (p.id != id || !p.alive || p.epoch != epoch || p.doing != Doing::working || p.operation) return;
-  if (p.paused) return time_.after(kMillisecond, [this, id, epoch] { begin_operation(id, epoch); });
   if (report_first(p)) return;
   EpochWorld& world = *worlds_.at(p.epoch);
   Times& times = executions_[{p.epoch, p.next}];
   if (times.begin < 0) times.begin = now();
-  RankOperation::Host host{.time = &time_,
-                           .links = &links_,
+  RankOperation::Host host{.links = &links_,
                            .inbox = &p.inbox,
                            .slowdown = &slowdown_[p.id.rank],
+                           .time = {},
+                           .after = {},
                            .sent = {},
                            .stepped = {},
                            .ended = {}};
+  host.time = [this, &p] { return p.own_time(now()); };
+  host.after = [this, &p](Nanos delay, std::function<void()> what) { own_work(p, delay, std::move(what)); };
   host.sent = [this, &p](std::uint64_t bytes) {
     ++messages_;
     bytes_ += bytes;
@@ -315,7 +317,7 @@ void ProtocolRanks::heed(Process& p, const fault::Decision& d) {
   if (members < ranks_ && (d.flags & kAwaitsReplacement)) {
     // Those who wish to join have said so by then.
     p.doing = Doing::reshaping;
-    time_.after(std::max<Nanos>(kMillisecond, plan_.recovery.replace_after / 4), [this, id = p.id, e = p.epoch] {
+    own_work(p, std::max<Nanos>(kMillisecond, plan_.recovery.replace_after / 4), [this, id = p.id, e = p.epoch] {
       Process* q = at(id.rank);
       if (q && q->id == id && q->alive && !q->out && q->epoch == e) {
         reshape(*q, true);

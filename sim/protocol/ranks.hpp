@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <set>
 
 #include "libgccl/fault/link_reports.hpp"
@@ -42,9 +43,12 @@ class ProtocolRanks : public DataUser {
   struct Process {
     ProcessId id;
     std::unique_ptr<fault::Member> member;
-    bool alive = true, paused = false, out = false;
-    Nanos timer = -1;                                          // that is set
-    std::deque<std::pair<Rank, std::vector<std::byte>>> kept;  // packets while it is paused
+    bool alive = true, out = false;
+    Nanos timer = -1;                                           // that is set
+    std::set<std::size_t> stopped_by;                           // faults
+    Nanos stopped_at = 0, stood = 0;                            // since when; and for how long before
+    std::deque<std::pair<Rank, std::vector<std::byte>>> kept;   // packets while it is stopped
+    std::vector<std::pair<Nanos, std::function<void()>>> left;  // its work that came due then, by its own time
     Doing doing = Doing::joining;
     fault::Epoch epoch = 0;
     std::size_t next = 0;         // the operation that it carries out
@@ -57,6 +61,9 @@ class ProtocolRanks : public DataUser {
     std::array<std::uint64_t, 5> count{};  // by FaultMoment::What
     Nanos resumed = -1;                    // it began to work in its epoch
     std::unique_ptr<Looking> looking;      // in its epoch; null: it does not look at its links
+
+    bool paused() const { return !stopped_by.empty(); }
+    Nanos own_time(Nanos now) const { return (paused() ? stopped_at : now) - stood; }
   };
   struct MemberEnd : WireEnd {
     ProtocolRanks* owner;
@@ -90,7 +97,9 @@ class ProtocolRanks : public DataUser {
   bool crash(Rank r);  // false: it is not alive
   void happened(FaultEvent::What what, std::size_t fault) { events_.push_back({now(), what, fault, 0, 0, 0}); }
   void replace(Rank r);
-  void stop(Rank r, bool stopped);
+  void stop(Rank r, std::size_t fault);
+  void go_on(Rank r, std::size_t fault);
+  void own_work(const Process& p, Nanos delay, std::function<void()> what);
   void hurt(Rank r, bool for_long);
   void note(Process& p, FaultMoment::What what, std::uint64_t amount);
   void faults_between(Rank from, Rank to, WireFaults* faults);

@@ -1,0 +1,77 @@
+// What faults do to simulated ranks: several at once, whom they hit, and what is said of it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "sim/fault/effects.hpp"
+#include "sim/scenario/plan/faults.hpp"
+#include "sim/scenario/run/play.hpp"
+#include "sim/scenario/run_campaign.hpp"
+#include "tests/support/has.hpp"
+#include "tests/support/scenario.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+const Engines kSimulated{run_model, run_model};
+
+Json on_cards(const std::vector<Card>& cards) {
+  return {{"cluster", "../topologies/dgx-h100-superpod-2048.json"},
+          {"ranks", cards.size()},
+          {"placement", {{"cards", cards}}}};
+}
+const Json kTwo = on_cards({0, 8});  // on two nodes
+
+Json hurt_run(const std::vector<Json>& faults, const Json& more = Json::object()) {
+  Json run = {{"collective", "allreduce"}, {"bytes", "64KiB"}, {"algorithms", "ring"},
+              {"engine", "protocol"},      {"faults", faults}, {"recovery", {{"policy", "shrink"}}}};
+  run.update(more);
+  return run;
+}
+
+Json document_of(const Json& run, const Json& more) {
+  return run_campaign(plan_of(Json::array({run}), more), kSimulated, {.jobs = 1, .progress = {}}).document;
+}
+Json row_of(const Json& run, const Json& more) { return document_of(run, more)["runs"][0]; }
+double time_of(const Json& run, const Json& more) { return row_of(run, more)["time_us"]; }
+
+}  // namespace
+
+TEST_CASE("the end of a fault leaves those on the same link and rank that have not ended") {
+  const auto degraded = [](double percent) {
+    return Json{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}, {"latency_us", 3}};
+  };
+  const Json more = {{"bytes", "1MiB"}, {"repeats", 3}};
+  const double one = time_of(hurt_run({degraded(1)}, more), kTwo);
+  Json brief = degraded(50);
+  brief.update({{"at_us", 20}, {"for_us", 100}});
+  const double both = time_of(hurt_run({degraded(1), brief}, more), kTwo);
+  CHECK(both >= one);
+  CHECK(both <= one + 120);
+
+  const auto stop = [](int at_ms, int for_ms) {
+    return Json{{"kind", "pause"}, {"rank", 1}, {"at_us", at_ms * 1000}, {"for_us", for_ms * 1000}};
+  };
+  const Json busy = {{"repeats", 10}, {"compute_us", "2ms"}};
+  const double stopped = time_of(hurt_run({stop(5, 50)}, busy), kTwo);
+  CHECK(time_of(hurt_run({stop(5, 50), stop(6, 1)}, busy), kTwo) == doctest::Approx(stopped).epsilon(0.01));
+  // Until the last of them ends.
+  CHECK(time_of(hurt_run({stop(5, 50), stop(15, 50)}, busy), kTwo) == doctest::Approx(stopped + 10000).epsilon(0.01));
+}
+
+TEST_CASE("a rank that is stopped computes so much later") {
+  const Json busy = {{"repeats", 2}, {"compute_us", "100ms"}};
+  const double alone = time_of(hurt_run({}, busy), kTwo);
+  const Json stop = {{"kind", "pause"}, {"rank", 1}, {"at_us", "5ms"}, {"for_us", "90ms"}};
+  CHECK(time_of(hurt_run({stop}, busy), kTwo) == doctest::Approx(alone + 90000).epsilon(0.0001));
+  // As far as it has come: what stops at 95 ms has 5 ms left, and 4 ms where it stops again.
+  Json late = stop, again = stop;
+  late["at_us"] = "95ms";
+  again["at_us"] = "186ms";
+  CHECK(time_of(hurt_run({late, again}, busy), kTwo) == doctest::Approx(alone + 180000).epsilon(0.0001));
+}
