@@ -14,11 +14,9 @@ namespace gccl::sim {
 // a long message its receiver waits for the link from one frame to the next, unless a process was stopped.
 class ArrivalCount {
  public:
-  // A byte of payload stands for so many of the elements' bytes.
-  explicit ArrivalCount(double share) : share_(share) {}
-
-  // The next part of a message.
-  void came(const fault::LinkFrame& f, Nanos now) {
+  // The next part of a message, of whose payload a byte stands for `share` of the elements' bytes.
+  void came(const fault::LinkFrame& f, double share, Nanos now) {
+    const auto of = [share](std::uint64_t payload) { return std::uint64_t(double(payload) * share + 0.5); };
     const std::uint64_t bytes = of(f.message_bytes);
     if (bytes < fault::Arrivals::kLongBytes) return;
     if (f.offset == 0) {
@@ -34,7 +32,7 @@ class ArrivalCount {
       seen_.best = std::max(seen_.best, std::uint64_t(double(later) / double(now - first_) * 1e9));
   }
   void sent(std::uint64_t bytes) {
-    if (of(bytes) >= fault::Arrivals::kLongBytes) seen_.sent += of(bytes);
+    if (bytes >= fault::Arrivals::kLongBytes) seen_.sent += bytes;
   }
   // Its process was stopped for so long; `pending`: with messages of its own on their way.
   void stood(Nanos time, bool pending) {
@@ -46,9 +44,6 @@ class ArrivalCount {
   fault::Arrivals take() { return std::exchange(seen_, {}); }
 
  private:
-  std::uint64_t of(std::uint64_t payload) const { return std::uint64_t(double(payload) * share_ + 0.5); }
-
-  const double share_;
   Nanos first_ = 0, last_ = 0;  // parts of the message that is coming
   std::uint64_t first_bytes_ = 0;
   fault::Arrivals seen_;

@@ -8,7 +8,6 @@ namespace gccl::sim {
 
 // One side: gathers the parts of messages, and keeps what it sends until it is acknowledged.
 struct DataLinks::End : fault::LinkUser {
-  explicit End(double bytes_on_links) : arrivals(bytes_on_links) {}
   class Ender : public LinkEnd {
    public:
     Ender(End* owner, VirtualTime* time, Wire* wire, unsigned side, const fault::LinkSettings& s,
@@ -29,7 +28,7 @@ struct DataLinks::End : fault::LinkUser {
 
   bool deliver(const fault::LinkFrame& f, std::span<const std::byte> payload) override {
     if (ended) return true;
-    arrivals.came(f, time->now());
+    arrivals.came(f, other->on_links, time->now());
     incoming.bytes.insert(incoming.bytes.end(), payload.begin(), payload.end());
     if (!f.ends_message()) return true;
     incoming.signature = f.signature;
@@ -66,34 +65,35 @@ struct DataLinks::End : fault::LinkUser {
   std::uint64_t acknowledged = 0;
   DataMessage incoming;
   ArrivalCount arrivals;
+  double on_links = 1;         // of what it sends
+  const End* other = nullptr;  // the other side
   Nanos stopped_at = 0;
 };
 
 struct DataLinks::Pair {
-  explicit Pair(double bytes_on_links) : ends{End(bytes_on_links), End(bytes_on_links)} {}
   std::unique_ptr<Wire> wire;
   End ends[2];
 };
 
 DataLinks::DataLinks(VirtualTime* time, ClusterWires* wires, const RecoverySettings& settings, DataUser* user,
-                     std::uint64_t seed, double bytes_on_links)
-    : time_(time), wires_(wires), settings_(settings), user_(user), seed_(seed), bytes_on_links_(bytes_on_links) {}
+                     std::uint64_t seed)
+    : time_(time), wires_(wires), settings_(settings), user_(user), seed_(seed) {}
 DataLinks::~DataLinks() = default;
 
 DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::uint32_t channel) {
   const ProcessId &a = std::min(x, y), &b = std::max(x, y);
   auto& p = pairs_[{a, b, channel}];
   if (p) return *p;
-  p = std::make_unique<Pair>(bytes_on_links_);
+  p = std::make_unique<Pair>();
   const std::uint64_t seed = splitmix::hash(
       seed_ ^ (std::uint64_t(a.rank) << 40 | std::uint64_t(b.rank) << 20 | channel) ^ (a.life << 16) ^ (b.life << 52));
   if (settings_.connections)
     p->wire = std::make_unique<StreamWire>(time_, seed);
   else
     p->wire = std::make_unique<DatagramWire>(time_, seed);
-  p->wire->passage = [this, from = card_of_.at(a), to = card_of_.at(b)](unsigned side, std::size_t bytes) {
+  p->wire->passage = [this, p = p.get(), from = card_of_.at(a), to = card_of_.at(b)](unsigned side, std::size_t bytes) {
     constexpr std::size_t header = fault::kLinkHeaderBytes;
-    if (bytes > header) bytes = header + std::size_t(double(bytes - header) * bytes_on_links_ + 0.5);
+    if (bytes > header) bytes = header + std::size_t(double(bytes - header) * p->ends[side].on_links + 0.5);
     return wires_->passage(side == 0 ? from : to, side == 0 ? to : from, bytes, time_->now());
   };
   const fault::LinkSettings settings{.frame_bytes_max = settings_.frame_bytes,
@@ -109,6 +109,7 @@ DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::ui
     e.self = side == 0 ? a : b;
     e.peer = side == 0 ? b : a;
     e.channel = channel;
+    e.other = &p->ends[1 - side];
     if (faults) faults(e.self.rank, e.peer.rank, &p->wire->faults[side]);
   }
   for (End& e : p->ends) {
@@ -123,7 +124,8 @@ DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::ui
 void DataLinks::send(const ProcessId& from, const ProcessId& to, std::uint32_t channel, DataMessage m) {
   Pair& p = pair(from, to, channel);
   End& e = p.ends[from < to ? 0 : 1];
-  e.arrivals.sent(m.bytes.size());
+  e.on_links = m.on_links;
+  e.arrivals.sent(std::uint64_t(double(m.bytes.size()) * m.on_links + 0.5));
   e.sent.push_back(std::move(m));
   e.end->send({.bytes = e.sent.back().bytes, .signature = e.sent.back().signature, .answer = true});
 }

@@ -21,6 +21,8 @@ struct ProcessId {
 struct DataMessage {
   std::uint64_t signature = 0;  // of the operation that it belongs to
   std::vector<std::byte> bytes;
+  // A byte counts as so many on the cluster's links: payloads hold 8 bytes for each element, whatever its type has.
+  double on_links = 1;
 };
 
 // What hears of messages: not from inside of calls of DataLinks.
@@ -36,13 +38,13 @@ class DataUser {
 
 class DataLinks {
  public:
-  // What of data frames counts on the cluster's links: payloads hold 8 bytes for each element, whatever its type has.
   DataLinks(VirtualTime* time, ClusterWires* wires, const RecoverySettings& settings, DataUser* user,
-            std::uint64_t seed, double bytes_on_links);
+            std::uint64_t seed);
   ~DataLinks();
 
   // A process is on this card, from now on.
   void place(const ProcessId& p, Card card) { card_of_[p] = card; }
+  // What has not been acknowledged counts on links as this message does: that of one operation is before the next one.
   void send(const ProcessId& from, const ProcessId& to, std::uint32_t channel, DataMessage m);
   void enter_epoch(const ProcessId& p, std::uint32_t epoch);
   void hold(const ProcessId& p, bool stopped);
@@ -68,7 +70,6 @@ class DataLinks {
   const RecoverySettings& settings_;
   DataUser* const user_;
   const std::uint64_t seed_;
-  const double bytes_on_links_;
   std::map<ProcessId, Card> card_of_;
   std::map<ProcessId, bool> stopped_;
   std::map<Key, std::unique_ptr<Pair>> pairs_;

@@ -10,8 +10,10 @@
 namespace gccl::sim {
 namespace {
 
-DataMessage packed(std::uint64_t signature, const Payload::Message& elements) {
-  DataMessage m{.signature = signature, .bytes = std::vector<std::byte>(elements.size() * sizeof(OracleElement))};
+DataMessage packed(std::uint64_t signature, unsigned element_bytes, const Payload::Message& elements) {
+  DataMessage m{.signature = signature,
+                .bytes = std::vector<std::byte>(elements.size() * sizeof(OracleElement)),
+                .on_links = double(element_bytes) / sizeof(OracleElement)};
   if (!elements.empty()) std::memcpy(m.bytes.data(), elements.data(), m.bytes.size());
   return m;
 }
@@ -55,7 +57,7 @@ bool RankOperation::start(Lane<RankOperation>& lane, Token token, const Step& st
     case Op::send: {
       const ProcessId to = world_->members[step.peer];
       sends_[{to, l}].push_back({l, token});
-      DataMessage m = packed(index_, world_->payload->read(index_, rank_, l, step.from));
+      DataMessage m = packed(index_, operation_.element_bytes, world_->payload->read(index_, rank_, l, step.from));
       sends_free_ = std::max(sends_free_, host_.time()) + duration(double(costs_.overhead_ns) * *host_.slowdown);
       host_.sent(step.from.count * operation_.element_bytes);
       soon(sends_free_ - host_.time(),

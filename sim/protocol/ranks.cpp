@@ -20,10 +20,6 @@ using fault::RankSet;
 constexpr std::uint64_t kAwaitsReplacement = std::uint64_t(1) << 63;  // of an agreement's flags
 std::uint64_t done_flags(std::size_t operations) { return (std::uint64_t(1) << operations) - 1; }
 
-double wire_share(const Workload& w) {
-  return w.operations.empty() ? 1 : double(w.operations[0].element_bytes) / sizeof(OracleElement);
-}
-
 }  // namespace
 
 ProtocolRanks::ProtocolRanks(const Workload& w)
@@ -33,7 +29,7 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
       wires_(*w.cluster),
       cards_(with_spares(w.cards, plan_.recovery.spares, *w.cluster)),
       process_(machines()),
-      links_(&time_, &wires_, plan_.recovery, this, w.seed, wire_share(w)),
+      links_(&time_, &wires_, plan_.recovery, this, w.seed),
       chance_(w.seed ^ 0x6167'7265'656d'656e),
       operations_(w.operations.size()) {
   const RecoverySettings& s = plan_.recovery;

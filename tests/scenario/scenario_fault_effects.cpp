@@ -75,3 +75,17 @@ TEST_CASE("a rank that is stopped computes so much later") {
   again["at_us"] = "186ms";
   CHECK(time_of(hurt_run({late, again}, busy), kTwo) == doctest::Approx(alone + 180000).epsilon(0.0001));
 }
+
+TEST_CASE("each call of a sequence takes as long on its links as its own type says") {
+  const auto time = [](const char* first, const char* second) {
+    Json run = hurt_run({{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", 1}}});
+    for (const char* key : {"collective", "bytes", "algorithms"}) run.erase(key);
+    const auto call = [](const char* bytes, const char* type) {
+      return Json{{"collective", "allreduce"}, {"bytes", bytes}, {"dtype", type}, {"algorithm", "ring"}};
+    };
+    run["sequence"] = {call("64B", first), call("1MiB", second)};
+    return time_of(run, kTwo);
+  };
+  CHECK(time("i8", "f64") == doctest::Approx(time("f64", "f64")).epsilon(0.01));
+  CHECK(time("f64", "f32") == doctest::Approx(time("f32", "f32")).epsilon(0.01));
+}
