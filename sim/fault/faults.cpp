@@ -19,9 +19,7 @@ constexpr std::string_view kPolicyNames[] = {"fail", "shrink", "spare", "rejoin"
 // Where a stated rule leaves open whom it hits.
 void aim(Fault* f, const FaultTargets& targets, Chance* chance) {
   const auto below = [&](std::size_t n) { return n == 0 ? 0 : std::size_t(chance->from(0, n - 1)); };
-  const auto one_of = [&](const std::vector<std::string>& names) {
-    return names.empty() ? "" : names[below(names.size())];
-  };
+  const auto one_of = [&]<class T>(const std::vector<T>& all) { return all.empty() ? T() : all[below(all.size())]; };
   const bool open = f->ranks.empty() && f->link.empty() && !f->place;
   if (!open) return;
   switch (f->kind) {
@@ -30,8 +28,8 @@ void aim(Fault* f, const FaultTargets& targets, Chance* chance) {
     case FaultKind::straggler:
     case FaultKind::late_start:
     case FaultKind::partition: f->ranks = {Rank(below(targets.ranks))}; return;
-    case FaultKind::node_loss: f->place = std::uint32_t(below(targets.nodes)); return;
-    case FaultKind::card_loss: f->place = std::uint32_t(below(targets.ranks)); return;
+    case FaultKind::node_loss: f->place = one_of(targets.nodes); return;
+    case FaultKind::card_loss: f->place = one_of(targets.cards); return;
     case FaultKind::link_degraded:
     case FaultKind::nic_down: f->link = one_of(targets.nics); return;
     case FaultKind::switch_loss: f->link = one_of(targets.switches); return;

@@ -98,7 +98,7 @@ struct FaultPlan {
 // What faults can be drawn from.
 struct FaultTargets {
   Rank ranks = 0;
-  std::uint32_t nodes = 0;
+  std::vector<std::uint32_t> cards, nodes;  // on which ranks are
   std::vector<std::string> nics, switches;
 };
 

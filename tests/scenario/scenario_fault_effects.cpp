@@ -89,3 +89,16 @@ TEST_CASE("each call of a sequence takes as long on its links as its own type sa
   CHECK(time("i8", "f64") == doctest::Approx(time("f64", "f64")).epsilon(0.01));
   CHECK(time("f64", "f32") == doctest::Approx(time("f32", "f32")).epsilon(0.01));
 }
+
+TEST_CASE("cards and nodes that are drawn are those of ranks") {
+  const std::vector<Card> cards{9, 11, 64, 65, 130};  // of nodes 1, 8 and 16
+  const auto rule = [](const char* kind) { return Json{{"kind", kind}, {"every_us", 50}, {"until_us", 5000}}; };
+  const Campaign plan =
+      plan_of(Json::array({hurt_run({rule("card_loss"), rule("node_loss")}, {{"compute_us", 1000}})}), on_cards(cards));
+  std::set<Card> lost;
+  std::set<std::uint32_t> nodes;
+  for (const Fault& f : fault_plan(plan.scenario->runs[0], plan.worlds[0], 3).faults)
+    (f.kind == FaultKind::card_loss ? lost : nodes).insert(f.place.value());
+  CHECK(lost == std::set<Card>(cards.begin(), cards.end()));
+  CHECK(nodes == std::set<std::uint32_t>{1, 8, 16});
+}

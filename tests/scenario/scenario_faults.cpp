@@ -60,6 +60,9 @@ TEST_CASE("what is wrong with a fault is said, with the nearest name") {
             .starts_with("/faults/0/switch: found \"spin3\"; did you mean \"spine3\"?"));
   CHECK(why(Json::array({{{"kind", "pause"}, {"rank", 1}}})).find("for_us") != std::string::npos);
   CHECK(why(Json::array({{{"kind", "loss"}, {"probability", 1.5}}})).starts_with("/faults/0/probability"));
+  for (const char* kind : {"loss", "duplication", "reordering", "corruption", "agreement_loss"})
+    CHECK(why(Json::array({{{"kind", kind}, {"probability", 0.5}, {"ranks", {1, 2, 3}}}}))
+              .starts_with("/faults/0: unknown key \"ranks\"; did you mean \"rank\"?"));
   CHECK(why(Json::array({{{"kind", "loss"}, {"probability", 0.5}, {"nic", "node0/nic0"}}})).find("\"nic\"") !=
         std::string::npos);
   CHECK(
@@ -166,7 +169,7 @@ TEST_CASE("faults drawn by seed come as often as they are said to, and hit all a
   Fault rule;
   rule.every = 1'000'000;
   rule.until = 10'000'000;
-  const FaultTargets targets{.ranks = 4, .nodes = 1, .nics = {}, .switches = {}};
+  const FaultTargets targets{.ranks = 4, .cards = {}, .nodes = {}, .nics = {}, .switches = {}};
   std::array<std::size_t, 4> hits{};
   std::size_t count = 0;
   for (std::uint64_t seed = 1; seed <= 2000; ++seed)
@@ -184,7 +187,7 @@ TEST_CASE("faults that are drawn come through to the end, and too many are refus
   Fault rule;
   rule.every = 20'000;
   rule.until = 20'000'000;
-  const FaultTargets targets{.ranks = 4, .nodes = 1, .nics = {}, .switches = {}};
+  const FaultTargets targets{.ranks = 4, .cards = {}, .nodes = {}, .nics = {}, .switches = {}};
   for (std::uint64_t seed = 1; seed <= 20; ++seed)  // 1000 in the mean
     CHECK(double(drawn({rule}, targets, seed).back().at) > 0.95 * double(rule.until));
   const Json often = {{"kind", "pause"}, {"rank", 1}, {"every_us", 20}, {"until_us", 100000}, {"for_us", 1}};

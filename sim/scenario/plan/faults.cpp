@@ -134,7 +134,7 @@ void check_expected_ranks(const ScenarioRun& run, const SimulatedWorld& world, E
 }
 
 FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::uint64_t seed) {
-  FaultTargets targets{.ranks = world.ranks(), .nodes = 0, .nics = {}, .switches = {}};
+  FaultTargets targets{.ranks = world.ranks(), .cards = world.cards, .nodes = {}, .nics = {}, .switches = {}};
   std::vector<Fault> stated;
   bool draws = false;
   for (const auto& [f, where] : run.faults) {
@@ -144,12 +144,10 @@ FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::u
   if (draws) {
     const LinkNames names(*world.cluster);
     targets.switches = names.switches();
-    // Nodes on which ranks are.
     std::vector<bool> used(world.cluster->nodes(), false);
-    for (const Card c : world.cards) {
-      used[world.cluster->node_of(c)] = true;
-      targets.nodes = std::max(targets.nodes, world.cluster->node_of(c) + 1);
-    }
+    for (const Card c : world.cards) used[world.cluster->node_of(c)] = true;
+    for (std::uint32_t node = 0; node < used.size(); ++node)
+      if (used[node]) targets.nodes.push_back(node);
     for (const std::string& nic : names.nics())
       if (const std::size_t node = std::size_t(std::stoul(nic.substr(4))); node < used.size() && used[node])
         targets.nics.push_back(nic);

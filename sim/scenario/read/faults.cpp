@@ -32,8 +32,9 @@ enum Key : unsigned {
   kProbability = 1024,
   kSlowdown = 2048,
   kBandwidth = 4096,  // "bandwidth_percent", "latency_us"
+  kOne = 8192,        // "rank" alone
 };
-constexpr unsigned kChance = kProbability | kBetween | kRank | kOneWay | kFor;
+constexpr unsigned kChance = kProbability | kBetween | kOne | kOneWay | kFor;
 constexpr unsigned kKeysOf[] = {
     kRank,                              // rank_crash
     kRank | kFor,                       // pause
@@ -60,6 +61,7 @@ std::vector<std::string_view> keys_of(unsigned has) {
     if (has & key) keys.insert(keys.end(), names);
   };
   add(kRank, {"rank", "ranks"});
+  add(kOne, {"rank"});
   add(kNode, {"node"});
   add(kCard, {"card"});
   add(kNic, {"nic"});
@@ -243,7 +245,7 @@ Json fault_json(const Fault& f) {
   if (f.lasts > 0) j["for_us"] = us(f.lasts);
   if (f.ranks.size() == 2 && (has & kBetween))
     j["between"] = f.ranks;
-  else if (f.ranks.size() == 1 && (has & kRank))
+  else if (f.ranks.size() == 1 && (has & (kRank | kOne)))
     j["rank"] = f.ranks[0];
   else if (!f.ranks.empty())
     j["ranks"] = f.ranks;
