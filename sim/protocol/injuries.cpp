@@ -121,17 +121,22 @@ bool ProtocolRanks::crash(Rank r) {
     given_up_.push_back(std::move(p->operation));
   }
   links_.end(p->id);
-  if (plan_.recovery.system_reports)
-    for (Rank other = 0; other < machines(); ++other)
-      if (other != r && workload_.cluster->node_of(cards_[other]) == workload_.cluster->node_of(cards_[r]))
-        time_.after(kMillisecond, [this, id = p->id, other] {
-          Process* o = at(other);
-          if (!o || !o->alive || o->paused() || o->out) return;
-          o->member->gone(now(), id.rank, id.life);
-          after_event(*o);
-        });
+  for (const auto& other : process_)
+    if (other && other->alive) report_end(*p, *other);
   replace(r);
   return true;
+}
+
+// The system reports to a process of the same node that another one has ended. One that is stopped hears it later.
+void ProtocolRanks::report_end(const Process& ended, const Process& to) {
+  const auto node_of = [this](const Process& p) { return workload_.cluster->node_of(cards_[p.id.rank]); };
+  if (!plan_.recovery.system_reports || node_of(ended) != node_of(to)) return;
+  own_work(to, kMillisecond, [this, ended = ended.id, to = to.id.rank] {
+    Process& p = *at(to);
+    if (p.out) return;
+    p.member->gone(now(), ended.rank, ended.life);
+    after_event(p);
+  });
 }
 
 // The launcher notices, and starts another process.

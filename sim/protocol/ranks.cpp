@@ -62,6 +62,8 @@ void ProtocolRanks::start(Rank r, std::uint64_t life) {
   const RankSet first = RankSet::below(ranks_);
   p.member = life == 0 ? std::make_unique<fault::Member>(now(), settings_, r, first, seed)
                        : std::make_unique<fault::Member>(now(), settings_, r, life, first, seed);
+  for (const auto& other : process_)
+    if (other && !other->alive) report_end(*other, p);
   after_event(p);
 }
 

@@ -96,6 +96,7 @@ class ProtocolRanks : public DataUser {
   void set_slowdowns(const Fault& changed);
   bool crash(Rank r);  // false: it is not alive
   void happened(FaultEvent::What what, std::size_t fault) { events_.push_back({now(), what, fault, 0, 0, 0}); }
+  void report_end(const Process& ended, const Process& to);
   void replace(Rank r);
   void stop(Rank r, std::size_t fault);
   void go_on(Rank r, std::size_t fault);

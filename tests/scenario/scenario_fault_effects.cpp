@@ -102,3 +102,19 @@ TEST_CASE("cards and nodes that are drawn are those of ranks") {
   CHECK(lost == std::set<Card>(cards.begin(), cards.end()));
   CHECK(nodes == std::set<std::uint32_t>{1, 8, 16});
 }
+
+TEST_CASE("the system's report that a process has ended reaches those that are stopped then, or begin later") {
+  const Json more = {{"repeats", 10},
+                     {"compute_us", "10ms"},
+                     {"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}, {"system_reports", true}}}};
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 0}, {"at_us", "36ms"}};
+  for (const Json& other :
+       std::initializer_list<Json>{{{"kind", "pause"}, {"rank", 1}, {"at_us", "31ms"}, {"for_us", "20ms"}},
+                                   {{"kind", "late_start"}, {"rank", 1}, {"at_us", "40ms"}}}) {
+    CAPTURE(other.dump());
+    const Json found = row_of(hurt_run({crash, other}, more), on_cards({0, 1}))["faults"];
+    CHECK(found["completed"] == true);  // one of two has no quorum, unless it knows that the other has ended
+    CHECK(found["dead"] == Json::array({0}));
+    CHECK(found["detection_us"].get<double>() <= 20000);
+  }
+}
