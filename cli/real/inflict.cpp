@@ -34,6 +34,11 @@ void Job::hurt(Rank r, Nanos when, bool for_long) {
 
 void Job::crash(Rank r, Nanos when) {
   RankState& s = state_[r];
+  if (waits_as_spare(r)) {
+    spares_lost_.insert(r);
+    if (r < ranks() + spares_used_) replace(r, when);  // it was about to take a rank's place
+    return;
+  }
   if (!s.alive) return;
   if (s.pid > 0) kill(s.pid, SIGKILL);
   s.alive = false;
@@ -46,9 +51,13 @@ void Job::replace(Rank r, Nanos when) {
   const Nanos due = when + real(plan_.recovery.replace_after);
   if (plan_.recovery.policy == sim::FailurePolicy::rejoin) {
     later(due, [this, r] { start_anew(r); });
-  } else if (plan_.recovery.policy == sim::FailurePolicy::spare && spares_used_ < plan_.recovery.spares) {
+  } else if (plan_.recovery.policy == sim::FailurePolicy::spare) {
+    const Rank spares = plan_.recovery.spares;
+    while (spares_used_ < spares && spares_lost_.contains(ranks() + spares_used_)) ++spares_used_;
+    if (spares_used_ == spares) return;
     const Rank spare = ranks() + spares_used_++;
     later(due, [this, spare] {
+      if (spares_lost_.contains(spare)) return;
       state_[spare].joins = true;
       start(spare);
     });
@@ -76,7 +85,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   const sim::Fault& f = plan_.faults[i];
   if (over_[i] || active_[i]) return;
   active_[i] = true;
-  const auto alive = [&](Rank r) { return state_[r].alive; };
+  const auto alive = [&](Rank r) { return state_[r].alive || (ends_processes(f) && waits_as_spare(r)); };
   const std::vector<Rank> hit = hit_by(f, cards_, *workload_.cluster);
   const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
   if (!needs_somebody || std::ranges::any_of(hit, alive))

@@ -81,6 +81,7 @@ class Job {
   void begin_fault(std::size_t i, Nanos when);
   void end_fault(std::size_t i);
   void crash(Rank r, Nanos when);
+  bool waits_as_spare(Rank r) const { return r >= ranks() && !state_[r].started && !spares_lost_.contains(r); }
   void replace(Rank r, Nanos when);
   void start_anew(Rank r);
   void resume(Rank r, std::size_t fault);
@@ -110,7 +111,8 @@ class Job {
   std::vector<RankState> state_;                    // by rank, spares included
   std::vector<std::pair<Rank, RankState>> buried_;  // in whose place others were started
   Rank spares_used_ = 0;
-  std::string folder_;  // of a file store; empty: none
+  std::set<Rank> spares_lost_;  // before they began
+  std::string folder_;          // of a file store; empty: none
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
   std::vector<sim::FaultEvent> events_;              // of faults, at real times

@@ -111,6 +111,7 @@ void ProtocolRanks::hurt(Rank r, bool for_long) {
 
 bool ProtocolRanks::crash(Rank r) {
   Process* p = r < machines() ? at(r) : nullptr;
+  if (!p && r >= ranks_ && r < machines()) return lose_spare(r);
   if (!p || !p->alive) return false;
   mix(0xc0 + r);
   p->alive = false;
@@ -124,6 +125,14 @@ bool ProtocolRanks::crash(Rank r) {
   for (const auto& other : process_)
     if (other && other->alive) report_end(*p, *other);
   replace(r);
+  return true;
+}
+
+// One that waits, or is about to take a rank's place: then the next one does.
+bool ProtocolRanks::lose_spare(Rank r) {
+  if (!spares_lost_.insert(r).second) return false;
+  mix(0xc0 + r);
+  if (r < ranks_ + spares_used_) replace(r);
   return true;
 }
 
@@ -147,9 +156,13 @@ void ProtocolRanks::replace(Rank r) {
     time_.after(s.replace_after, [this, r, life] {
       if (!at(r)->alive && at(r)->id.life + 1 == life) start(r, life);
     });
-  } else if (s.policy == FailurePolicy::spare && spares_used_ < s.spares) {
+  } else if (s.policy == FailurePolicy::spare) {
+    while (spares_used_ < s.spares && spares_lost_.contains(ranks_ + spares_used_)) ++spares_used_;
+    if (spares_used_ == s.spares) return;
     const Rank spare = ranks_ + spares_used_++;
-    time_.after(s.replace_after, [this, spare] { start(spare, 1); });
+    time_.after(s.replace_after, [this, spare] {
+      if (!spares_lost_.contains(spare)) start(spare, 1);
+    });
   }
 }
 

@@ -94,7 +94,8 @@ class ProtocolRanks : public DataUser {
   void end_fault(std::size_t i);
   void heal();
   void set_slowdowns(const Fault& changed);
-  bool crash(Rank r);  // false: it is not alive
+  bool crash(Rank r);  // false: it is not there
+  bool lose_spare(Rank r);
   void happened(FaultEvent::What what, std::size_t fault) { events_.push_back({now(), what, fault, 0, 0, 0}); }
   void report_end(const Process& ended, const Process& to);
   void replace(Rank r);
@@ -158,6 +159,7 @@ class ProtocolRanks : public DataUser {
   std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure
   std::set<Rank> crashed_;
   Rank spares_used_ = 0;
+  std::set<Rank> spares_lost_;  // before they began
   Nanos last_fault_ = 0, first_fault_ = -1;
   Nanos planned_anew_ = -1;  // around slow links, last
   std::vector<FaultEvent> events_;

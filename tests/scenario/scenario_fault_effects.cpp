@@ -118,3 +118,29 @@ TEST_CASE("the system's report that a process has ended reaches those that are s
     CHECK(found["detection_us"].get<double>() <= 20000);
   }
 }
+
+TEST_CASE("spares that are lost before they are needed take no place") {
+  const auto played = [](const std::vector<Json>& faults, int spares) {
+    const Json row =
+        row_of(hurt_run(faults, {{"repeats", 10},
+                                 {"compute_us", "20ms"},
+                                 {"bytes", "16KiB"},
+                                 {"recovery", {{"policy", "spare"}, {"spares", spares}, {"detection_us", "200ms"}}}}),
+               {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 12}});
+    CHECK(row["faults"]["completed"] == true);
+    return row["faults"];
+  };
+  // Ranks 8 to 11 are on node 1, as are spares 12 to 15; 16 and 17 are on node 2.
+  const Json node = {{"kind", "node_loss"}, {"node", 1}, {"at_us", "50ms"}};
+  CHECK(played({node}, 4)["survivors"] == 8);
+  CHECK(played({node}, 6)["survivors"] == 10);
+  // One that waits, and one between its call and its begin.
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 3}, {"at_us", "50ms"}};
+  const auto lose = [](int rank, const char* at) {
+    return Json{{"kind", "rank_crash"}, {"rank", rank}, {"at_us", at}};
+  };
+  CHECK(played({lose(12, "1ms"), crash}, 1)["survivors"] == 11);
+  CHECK(played({lose(12, "1ms"), crash}, 2)["survivors"] == 12);
+  CHECK(played({crash, lose(12, "55ms")}, 2)["survivors"] == 12);
+  CHECK(played({crash, lose(12, "55ms")}, 1)["never_struck"].empty());
+}
