@@ -392,8 +392,9 @@ void Job::run() {
   for (const sim::Fault& f : plan_.faults) last = std::max(last, f.at + f.lasts);
   const Nanos computing = plan_.compute * Nanos(workload_.operations.size());
   const Nanos limit =
-      began_ + (plan_.recovery.limit > 0 ? real(plan_.recovery.limit)
-                                         : real(last + 4 * computing + 10 * plan_.recovery.detection) + kSlack);
+      began_ + (plan_.recovery.limit > 0
+                    ? real(plan_.recovery.limit)
+                    : real(simulated_.time_ns + last + 4 * computing + 10 * plan_.recovery.detection) + kSlack);
   while (!settled() && now_ns() < limit) {
     await(std::min(limit, now_ns() + 10 * kNsPerMs));
     look_at_ranks();

@@ -29,6 +29,7 @@ struct DataLinks::End : fault::LinkUser {
   bool deliver(const fault::LinkFrame& f, std::span<const std::byte> payload) override {
     if (ended) return true;
     arrivals.came(f, other->on_links, time->now());
+    user->part(self);
     incoming.bytes.insert(incoming.bytes.end(), payload.begin(), payload.end());
     if (!f.ends_message()) return true;
     incoming.signature = f.signature;

@@ -30,6 +30,8 @@ class DataUser {
  public:
   virtual ~DataUser() = default;
   virtual void message(const ProcessId& self, const ProcessId& from, std::uint32_t channel, DataMessage m) = 0;
+  // A part of a message has come.
+  virtual void part(const ProcessId& self) = 0;
   // The oldest message that was sent and not acknowledged has been.
   virtual void acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) = 0;
   // The epoch that a process is in, which may not have heard of the latest one yet.

@@ -36,6 +36,7 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
   settings_.detector = {.detection = s.detection, .helpers = s.helpers};
   settings_.membership = {.retry = std::min<Nanos>(20'000'000, s.detection / 10), .quorum_timeout = s.detection};
   slowdown_.assign(machines(), 1);
+  furthest_.resize(machines());
   for (const Straggler& straggler : w.stragglers) slowdown_[straggler.rank] = straggler.slowdown;
   links_.faults = [this](Rank from, Rank to, WireFaults* f) { faults_between(from, to, f); };
   plan_first_faults();
@@ -133,6 +134,20 @@ void ProtocolRanks::message(const ProcessId& self, const ProcessId& from, std::u
   if (p->operation) p->operation->message(from, channel);
 }
 
+void ProtocolRanks::part(const ProcessId& self) {
+  Process& p = *at(self.rank);
+  if (p.id != self) return;
+  ++p.parts;
+  advanced(p);
+}
+
+void ProtocolRanks::advanced(const Process& p) {
+  auto& furthest = furthest_[p.id.rank];
+  if (std::pair(p.next, p.parts) <= furthest) return;
+  furthest = {p.next, p.parts};
+  last_advance_ = now();
+}
+
 void ProtocolRanks::acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) {
   Process* p = at(self.rank);
   if (p->alive && p->id == self && p->operation) p->operation->acknowledged(to, channel);
@@ -206,6 +221,7 @@ void ProtocolRanks::enter_epoch(Process& p) {
   mix(p.epoch);
   world_of(p.epoch, s);
   p.inbox.clear();
+  p.parts = 0;
   look_at_links(p);
   links_.enter_epoch(p.id, p.epoch);
   note(p, FaultMoment::What::epochs, 1);
@@ -273,6 +289,8 @@ void ProtocolRanks::begin_operation(const ProcessId& id, Epoch epoch) {
     executions_[{p.epoch, p.next}].end = now();
     p.done_in[p.next] = p.epoch;
     ++p.next;
+    p.parts = 0;
+    advanced(p);
     note(p, FaultMoment::What::operations, 1);
     next_operation(p);
     after_event(p);
@@ -349,12 +367,27 @@ void ProtocolRanks::violation(std::string what) {
   if (violations_.size() < 8) violations_.push_back(fmt::format("at {:.3f} ms: {}", double(now()) * 1e-6, what));
 }
 
+// Who has not come further for so long hangs: computing, detection and recovery take less.
+Nanos ProtocolRanks::idle_limit() const {
+  double slowest = 1;
+  const std::vector<bool> all(plan_.faults.size(), true);
+  for (Rank r = 0; r < machines(); ++r) {
+    double times = slowdown_by(plan_.faults, all, r);
+    for (const Straggler& stated : workload_.stragglers)
+      if (stated.rank == r) times *= stated.slowdown;
+    slowest = std::max(slowest, times);
+  }
+  const RecoverySettings& s = plan_.recovery;
+  return duration(double(plan_.compute) * slowest) + s.replace_after + 40 * s.detection + 1'000'000'000;
+}
+
 Outcome ProtocolRanks::run() {
   const auto wall = std::chrono::steady_clock::now();
   const RecoverySettings& s = plan_.recovery;
   Nanos last = s.heal;
   for (const Fault& f : plan_.faults) last = std::max(last, f.at + f.lasts);
-  const Nanos limit = s.limit > 0 ? s.limit : last + s.replace_after + 40 * s.detection + 1'000'000'000;
+  const Nanos idle_max = s.limit > 0 ? 0 : idle_limit();
+  const auto limit = [&] { return s.limit > 0 ? s.limit : std::max({last, last_fault_, last_advance_}) + idle_max; };
   const auto settled = [&] {
     bool any = false;
     for (Rank r = 0; r < machines(); ++r) {
@@ -366,7 +399,7 @@ Outcome ProtocolRanks::run() {
     }
     return any || now() > 0;
   };
-  while (violations_.empty() && !settled() && time_.step(limit)) {
+  while (violations_.empty() && !settled() && time_.step(limit())) {
   }
   Outcome out;
   judge(&out);

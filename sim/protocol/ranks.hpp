@@ -29,6 +29,7 @@ class ProtocolRanks : public DataUser {
   Outcome run();
 
   void message(const ProcessId& self, const ProcessId& from, std::uint32_t channel, DataMessage m) override;
+  void part(const ProcessId& self) override;
   void acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) override;
   std::uint32_t epoch_of(const ProcessId& self) const override;
 
@@ -52,6 +53,7 @@ class ProtocolRanks : public DataUser {
     Doing doing = Doing::joining;
     fault::Epoch epoch = 0;
     std::size_t next = 0;         // the operation that it carries out
+    std::size_t parts = 0;        // of messages that have come since the last one was complete, or its epoch began
     std::size_t final = 0;        // operations before are
     Nanos replacement_until = 0;  // waits for replacements
     std::unique_ptr<RankOperation> operation;
@@ -136,6 +138,8 @@ class ProtocolRanks : public DataUser {
   std::vector<RankWitness> witnesses() const;
   void judge(Outcome* out);
   std::string waits() const;
+  void advanced(const Process& p);
+  Nanos idle_limit() const;
   void violation(std::string what);
   void mix(std::uint64_t x) { trace_ = splitmix::mix(trace_ ^ (x + splitmix::kGolden)); }
 
@@ -161,6 +165,10 @@ class ProtocolRanks : public DataUser {
   Rank spares_used_ = 0;
   std::set<Rank> spares_lost_;  // before they began
   Nanos last_fault_ = 0, first_fault_ = -1;
+  // By rank, spares included, the furthest: operations that it completed, and parts of messages for the next one; and
+  // when one last came further.
+  std::vector<std::pair<std::size_t, std::size_t>> furthest_;
+  Nanos last_advance_ = 0;
   Nanos planned_anew_ = -1;  // around slow links, last
   std::vector<FaultEvent> events_;
   std::map<fault::Epoch, FaultEvent> at_work_;  // since the last of its members is

@@ -144,3 +144,19 @@ TEST_CASE("spares that are lost before they are needed take no place") {
   CHECK(played({crash, lose(12, "55ms")}, 2)["survivors"] == 12);
   CHECK(played({crash, lose(12, "55ms")}, 1)["never_struck"].empty());
 }
+
+TEST_CASE("ranks that come further do not hang, however long they compute and their messages take") {
+  const auto completed = [](const std::vector<Json>& faults, const Json& more) {
+    Json run = hurt_run(faults, {{"recovery", {{"policy", "shrink"}, {"detection_us", "10ms"}}}});
+    run.update(more);
+    return row_of(run, kTwo)["faults"]["completed"].get<bool>();
+  };
+  CHECK(completed({}, {{"repeats", 10}, {"compute_us", "200ms"}}));
+  CHECK(completed({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 100}}}, {{"repeats", 2}, {"compute_us", "50ms"}}));
+  // One message takes longer than the limit of 81 s, and comes part by part.
+  const auto slow = [](double percent) {
+    return Json{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}};
+  };
+  const Json small = {{"policy", "shrink"}, {"detection_us", "2s"}, {"frame_bytes", 64}, {"credits", 1}};
+  CHECK(completed({slow(0.001), slow(1)}, {{"bytes", "256KiB"}, {"recovery", small}}));
+}
