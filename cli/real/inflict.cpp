@@ -28,10 +28,6 @@ std::vector<bool> Job::ways_over(const sim::Fault& f) const {
   return over;
 }
 
-void Job::hurt(Rank r, Nanos when, bool for_long) {
-  if (for_long) failed_at_.try_emplace(r, when);
-}
-
 void Job::crash(Rank r, Nanos when) {
   RankState& s = state_[r];
   if (waits_as_spare(r)) {
@@ -42,7 +38,7 @@ void Job::crash(Rank r, Nanos when) {
   if (!s.alive) return;
   if (s.pid > 0) kill(s.pid, SIGKILL);
   s.alive = false;
-  failed_at_[r] = when;
+  hurts_.crashed(r, when);
   replace(r, when);
 }
 
@@ -91,6 +87,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
   const bool for_long = may_look_like_failure(f, plan_.recovery.detection);
+  const Nanos until = f.lasts > 0 ? when + real(f.lasts) : sim::Hurts::kForGood;
   switch (f.kind) {
     case FaultKind::node_loss:
       if (network_) {  // its machine falls silent before anybody could say that its processes have ended
@@ -105,7 +102,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
         if (!state_[r].alive || state_[r].pid <= 0) continue;
-        hurt(r, when, for_long);
+        if (for_long) hurts_.hurt(r, when, until);
         const Strike* const strike = strike_of(i);
         const bool stops_itself = strike && strike->signal == SIGSTOP;
         if (!stops_itself) kill(state_[r].pid, SIGSTOP);
@@ -118,16 +115,26 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       break;
     case FaultKind::late_start: return;
     case FaultKind::partition:
-      for (Rank r = 0; r < machines(); ++r) hurt(r, when, for_long);
+      if (for_long) hurts_.parted(f.ranks, machines(), when, until);
       wires_changed();
       break;
     default:
       wires_.apply(f, true);
-      if (cuts_links(f))
-        for (const Rank r : wires_.cut_off(cards_)) hurt(r, when, for_long);
+      if (for_long && cuts_links(f))
+        for (const Rank r : wires_.cut_off(cards_)) hurts_.hurt(r, when, until);
       wires_changed();
+      if (for_long && f.kind == FaultKind::link_down && f.link.empty()) hurt_unreachable(when, until);
   }
   if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
+}
+
+// By all that is cut now.
+void Job::hurt_unreachable(Nanos when, Nanos until) {
+  std::vector<Rank> alive;
+  for (Rank r = 0; r < machines(); ++r)
+    if (state_[r].alive) alive.push_back(r);
+  const auto cut = [this](Rank from, Rank to) { return passages_[from * machines() + to].cut; };
+  for (auto& [r, by] : sim::unreachable(alive, cut)) hurts_.hurt(r, when, until, std::move(by));
 }
 
 void Job::end_fault(std::size_t i) {

@@ -85,8 +85,8 @@ class Job {
   void replace(Rank r, Nanos when);
   void start_anew(Rank r);
   void resume(Rank r, std::size_t fault);
-  void hurt(Rank r, Nanos when, bool for_long);
   void wires_changed();
+  void hurt_unreachable(Nanos when, Nanos until);
   Passage passage(Rank from, Rank to) const;
   std::vector<bool> ways_over(const sim::Fault& f) const;
   std::string waits() const;
@@ -118,7 +118,7 @@ class Job {
   std::vector<sim::FaultEvent> events_;              // of faults, at real times
   std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
   std::set<Rank> lost_with_node_;                    // cut off before their processes end
-  std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure
+  sim::Hurts hurts_;
   std::map<std::pair<std::uint32_t, std::size_t>, Times> executions_;  // by epoch and operation
   std::uint64_t wrong_ = 0;
   std::string first_wrong_;

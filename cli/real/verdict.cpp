@@ -88,7 +88,7 @@ std::vector<sim::RankWitness> Job::witnesses() const {
 // A report is a collective of all, which a failure may interrupt on some. One rank alone logs plans.
 std::vector<std::string> Job::different_news() const {
   std::vector<std::string> all;
-  if (!failed_at_.empty() || hangs_) return all;
+  if (!hurts_.empty() || hangs_) return all;
   for (const Said& s : said_)
     for (Rank r = 0; r < ranks(); ++r)
       if (s.event.what != sim::FaultEvent::What::planned_around && !s.by.contains(r))
@@ -112,7 +112,7 @@ sim::Outcome Job::verdict() const {
     f.events.push_back(std::move(s.event));
   }
   const std::vector<sim::RankWitness> all = witnesses();
-  const Nanos resumed = sim::judge(all, hangs_, failed_at_, &f);
+  const Nanos resumed = sim::judge(all, hangs_, hurts_, &f);
   for (const sim::RankWitness& w : all)
     if (w.left()) f.epochs = std::max(f.epochs, w.epoch);
   if (resumed >= 0)

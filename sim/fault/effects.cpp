@@ -67,6 +67,23 @@ bool concerns(const Fault& f, Rank from, Rank to) {
   return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
 }
 
+std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks,
+                                              const std::function<bool(Rank from, Rank to)>& cut) {
+  const std::size_t n = ranks.size();
+  std::vector<char> open(n * n);
+  for (std::size_t a = 0; a < n; ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      open[a * n + b] = open[b * n + a] = !cut(ranks[a], ranks[b]) && !cut(ranks[b], ranks[a]);
+  std::map<Rank, std::vector<Rank>> all;
+  for (std::size_t a = 0; a < n; ++a)
+    for (std::size_t b = 0; b < n; ++b) {
+      bool heard = a == b || open[a * n + b];
+      for (std::size_t c = 0; c < n && !heard; ++c) heard = open[a * n + c] && open[c * n + b];
+      if (!heard) all[ranks[a]].push_back(ranks[b]);
+    }
+  return all;
+}
+
 void add_chance(double* to, double more) { *to = 1 - (1 - *to) * (1 - more); }
 
 }  // namespace gccl::sim

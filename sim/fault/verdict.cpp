@@ -11,27 +11,33 @@ namespace {
 using End = RankWitness::End;
 using Witnesses = std::vector<const RankWitness*>;
 
-void judge_knowledge(const Witnesses& left, bool hangs, const std::map<Rank, Nanos>& failed_at, FaultOutcome* f) {
-  for (const RankWitness* w : left)
-    for (const Rank d : f->dead)
-      if (w->must_know && !w->knew.contains(d) && !hangs)
-        f->violations.push_back(fmt::format("rank {} never heard that rank {} has failed", w->rank, d));
+// Returns since when the first of those was hurt who are called failed; -1: nobody.
+Nanos judge_knowledge(const Witnesses& left, bool hangs, const Hurts& hurts, FaultOutcome* f) {
+  Nanos begun = -1;
   for (const Rank d : f->dead) {
-    const auto since = failed_at.find(d);
-    if (since == failed_at.end()) continue;
-    Nanos first = -1, last = -1;
+    std::map<Nanos, std::pair<Nanos, Nanos>> known;  // by cause, which differ where a rank fails again: first and last
     for (const RankWitness* w : left) {
       const auto knew = w->knew.find(d);
-      if (knew == w->knew.end() || knew->second < since->second) continue;
-      first = first < 0 ? knew->second : std::min(first, knew->second);
+      if (knew == w->knew.end()) {
+        if (w->must_know && !hangs)
+          f->violations.push_back(fmt::format("rank {} never heard that rank {} has failed", w->rank, d));
+        continue;
+      }
+      const Nanos since = hurts.cause(d, w->rank, knew->second);
+      if (since < 0) continue;
+      auto& [first, last] = known.try_emplace(since, knew->second, knew->second).first->second;
+      first = std::min(first, knew->second);
       last = std::max(last, knew->second);
     }
-    if (first < 0) continue;
-    f->detection_first = std::max(f->detection_first, first - since->second);
-    f->detection = std::max(f->detection, last - since->second);
-    f->events.push_back({.at = first, .what = FaultEvent::What::first_notified, .rank = d});
-    f->events.push_back({.at = last, .what = FaultEvent::What::all_notified, .rank = d});
+    for (const auto& [since, when] : known) {
+      begun = begun < 0 ? since : std::min(begun, since);
+      f->detection_first = std::max(f->detection_first, when.first - since);
+      f->detection = std::max(f->detection, when.second - since);
+      f->events.push_back({.at = when.first, .what = FaultEvent::What::first_notified, .rank = d});
+      f->events.push_back({.at = when.second, .what = FaultEvent::What::all_notified, .rank = d});
+    }
   }
+  return begun;
 }
 
 // Each operation once, on all that are left in the same epoch.
@@ -55,8 +61,38 @@ void judge_operations(const Witnesses& left, bool hangs, FaultOutcome* f) {
 
 }  // namespace
 
-Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<Rank, Nanos>& failed_at,
-            FaultOutcome* f) {
+void Hurts::hurt(Rank rank, Nanos from, Nanos until, std::vector<Rank> by) {
+  all_.push_back({.rank = rank, .from = from, .until = until, .by = std::move(by)});
+}
+
+void Hurts::crashed(Rank rank, Nanos when) {
+  all_.push_back({.rank = rank, .from = when, .until = kForGood, .by = {}, .crash = true});
+}
+
+void Hurts::parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until) {
+  std::vector<Rank> others;
+  for (Rank r = 0; r < ranks; ++r)
+    if (std::ranges::find(side, r) == side.end()) others.push_back(r);
+  for (const Rank r : side)
+    if (!others.empty()) hurt(r, from, until, others);
+  for (const Rank r : others) hurt(r, from, until, side);
+}
+
+bool Hurts::any(Rank rank) const { return std::ranges::find(all_, rank, &Hurt::rank) != all_.end(); }
+
+// The latest one before; and those before it that had not ended when it began.
+Nanos Hurts::cause(Rank rank, Rank by, Nanos when) const {
+  Nanos since = -1;
+  for (auto h = all_.rbegin(); h != all_.rend(); ++h) {
+    if (h->rank != rank || h->from > when) continue;
+    if (!h->by.empty() && std::ranges::find(h->by, by) == h->by.end()) continue;
+    if (h->crash) return since < 0 ? h->from : since;  // what came after it was done to another process
+    if (since < 0 || h->until >= since) since = h->from;
+  }
+  return since;
+}
+
+Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const Hurts& hurts, FaultOutcome* f) {
   Witnesses left;
   std::set<Rank> dead;
   bool failed = false;
@@ -65,7 +101,7 @@ Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<R
     failed = failed || w.end == End::failed || w.end == End::broken;
     if (w.end == End::out) ++f->out;
     for (const auto& [rank, when] : w.knew)
-      if (!failed_at.contains(rank) && std::ranges::find(f->false_alarms, rank) == f->false_alarms.end())
+      if (!hurts.any(rank) && std::ranges::find(f->false_alarms, rank) == f->false_alarms.end())
         f->false_alarms.push_back(rank);
     if (!w.left()) continue;
     left.push_back(&w);
@@ -75,11 +111,7 @@ Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<R
   f->survivors = Rank(left.size());
   f->completed = !hangs && !failed && !left.empty();
   f->dead.assign(dead.begin(), dead.end());
-  judge_knowledge(left, hangs, failed_at, f);
-  Nanos begun = -1;
-  for (const Rank d : dead)
-    if (const auto since = failed_at.find(d); since != failed_at.end())
-      begun = begun < 0 ? since->second : std::min(begun, since->second);
+  const Nanos begun = judge_knowledge(left, hangs, hurts, f);
   if (begun >= 0 && resumed >= 0 && f->completed) f->recovery = resumed - begun;
   judge_operations(left, hangs, f);
   return resumed;

@@ -30,13 +30,36 @@ struct RankWitness {
   bool left() const { return end == End::finished || end == End::failed; }
 };
 
+// What was done to ranks that others may take for a failure, and when.
+class Hurts {
+ public:
+  static constexpr Nanos kForGood = INT64_MAX;
+  // In the order of times. `by`: those who may take it for a failure; none: all.
+  void hurt(Rank rank, Nanos from, Nanos until, std::vector<Rank> by = {});
+  void crashed(Rank rank, Nanos when);
+  // To each side of a partition by the other one.
+  void parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until);
+
+  bool any(Rank rank) const;
+  bool empty() const { return all_.empty(); }
+  // Since when that lasted for which `by` called the rank failed at `when`; -1: nothing was done to it.
+  Nanos cause(Rank rank, Rank by, Nanos when) const;
+
+ private:
+  struct Hurt {
+    Rank rank;
+    Nanos from, until;
+    std::vector<Rank> by;
+    bool crash = false;
+  };
+  std::vector<Hurt> all_;
+};
+
 // Fills completed, survivors, out, dead, false_alarms, detection_first, detection, recovery, lost and doubled, and adds
 // to events (of first_notified and all_notified) and to violations. All witnesses have as many operations. `hangs`:
-// somebody neither ended nor crashed, for whose sake nothing is missed. `failed_at`: when something was first done to
-// ranks that others may take for a failure.
+// somebody neither ended nor crashed, for whose sake nothing is missed.
 // Returns when the last of those that are left was at work in a later epoch than the first; -1: nobody was.
-Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<Rank, Nanos>& failed_at,
-            FaultOutcome* out);
+Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const Hurts& hurts, FaultOutcome* out);
 
 // Fills slow_links, link_detection and plans_changed, from its events, which are in the order of their times.
 void judge_links(FaultOutcome* out);

@@ -23,7 +23,8 @@ void ProtocolRanks::plan_faults() {
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& f = plan_.faults[i];
     if (f.kind == FaultKind::late_start) {  // silent until then
-      for (const Rank r : f.ranks) hurt(r, may_look_like_failure(f, settings_.detector.detection));
+      if (may_look_like_failure(f, settings_.detector.detection))
+        for (const Rank r : f.ranks) hurts_.hurt(r, now(), f.at);
       time_.at(f.at, [this, i] { happened(FaultEvent::What::begins, i); });
     } else if (!f.after && !begins_before_start(f)) {
       time_.at(f.at, [this, i] { begin_fault(i); });
@@ -40,6 +41,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   last_fault_ = std::max(last_fault_, now() + f.lasts);
   mix(0xfa00 + i);
   const bool for_long = may_look_like_failure(f, settings_.detector.detection);
+  const Nanos until = f.lasts > 0 ? now() + f.lasts : Hurts::kForGood;
   if (ends_processes(f)) {
     bool any = false;
     for (const Rank r : hit_by(f, cards_, *workload_.cluster)) any = crash(r) || any;
@@ -51,20 +53,21 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
-        hurt(r, for_long);
+        if (for_long) hurts_.hurt(r, now(), until);
         stop(r, i);
       }
       break;
     case FaultKind::straggler: set_slowdowns(f); break;
     case FaultKind::partition:
-      for (Rank r = 0; r < machines(); ++r) hurt(r, for_long);
+      if (for_long) hurts_.parted(f.ranks, machines(), now(), until);
       wires_changed();
       break;
     default:
       wires_.apply(f, true);
-      if (cuts_links(f))
-        for (const Rank r : wires_.cut_off(cards_)) hurt(r, for_long);
+      if (for_long && cuts_links(f))
+        for (const Rank r : wires_.cut_off(cards_)) hurts_.hurt(r, now(), until);
       wires_changed();
+      if (for_long && f.kind == FaultKind::link_down && f.link.empty()) hurt_unreachable(until);
   }
   if (f.lasts > 0) time_.after(f.lasts, [this, i] { end_fault(i); });
 }
@@ -105,8 +108,17 @@ void ProtocolRanks::set_slowdowns(const Fault& changed) {
   }
 }
 
-void ProtocolRanks::hurt(Rank r, bool for_long) {
-  if (for_long) failed_at_.try_emplace(r, now());
+// By all that is cut now.
+void ProtocolRanks::hurt_unreachable(Nanos until) {
+  std::vector<Rank> alive;
+  for (Rank r = 0; r < machines(); ++r)
+    if (at(r) && at(r)->alive) alive.push_back(r);
+  const auto cut = [this](Rank from, Rank to) {
+    WireFaults faults;
+    faults_between(from, to, &faults);
+    return faults.cut;
+  };
+  for (auto& [r, by] : unreachable(alive, cut)) hurts_.hurt(r, now(), until, std::move(by));
 }
 
 bool ProtocolRanks::crash(Rank r) {
@@ -115,8 +127,7 @@ bool ProtocolRanks::crash(Rank r) {
   if (!p || !p->alive) return false;
   mix(0xc0 + r);
   p->alive = false;
-  crashed_.insert(r);
-  failed_at_[r] = now();
+  hurts_.crashed(r, now());
   if (p->operation) {
     p->operation->give_up();
     given_up_.push_back(std::move(p->operation));

@@ -104,7 +104,7 @@ class ProtocolRanks : public DataUser {
   void stop(Rank r, std::size_t fault);
   void go_on(Rank r, std::size_t fault);
   void own_work(const Process& p, Nanos delay, std::function<void()> what);
-  void hurt(Rank r, bool for_long);
+  void hurt_unreachable(Nanos until);
   void note(Process& p, FaultMoment::What what, std::uint64_t amount);
   void faults_between(Rank from, Rank to, WireFaults* faults);
   void faults_of_packets(Rank from, Rank to, WireFaults* faults);
@@ -160,8 +160,7 @@ class ProtocolRanks : public DataUser {
   Chance chance_;
 
   std::vector<bool> active_, over_;  // by fault
-  std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure
-  std::set<Rank> crashed_;
+  Hurts hurts_;
   Rank spares_used_ = 0;
   std::set<Rank> spares_lost_;  // before they began
   Nanos last_fault_ = 0, first_fault_ = -1;

@@ -83,7 +83,7 @@ void ProtocolRanks::judge(Outcome* out) {
   f.waits = waits();
   f.events = std::move(events_);
   const std::vector<RankWitness> all = witnesses();
-  const Nanos resumed = std::max(sim::judge(all, !f.waits.empty(), failed_at_, &f), planned_anew_);
+  const Nanos resumed = std::max(sim::judge(all, !f.waits.empty(), hurts_, &f), planned_anew_);
   f.violations.insert(f.violations.end(), violations_.begin(), violations_.end());
 
   // Times.

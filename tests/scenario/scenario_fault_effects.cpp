@@ -160,3 +160,57 @@ TEST_CASE("ranks that come further do not hang, however long they compute and th
   const Json small = {{"policy", "shrink"}, {"detection_us", "2s"}, {"frame_bytes", 64}, {"credits", 1}};
   CHECK(completed({slow(0.001), slow(1)}, {{"bytes", "256KiB"}, {"recovery", small}}));
 }
+
+TEST_CASE("detection counts from what made a rank look failed, not from what all survived before") {
+  const auto found = [](const std::vector<Json>& faults, int ranks) {
+    return row_of(hurt_run(faults, {{"repeats", 40},
+                                    {"compute_us", "10ms"},
+                                    {"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}}}}),
+                  {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", ranks}})["faults"];
+  };
+  const Json cut = {{"kind", "partition"}, {"ranks", {3}}, {"at_us", "150ms"}};
+  const Json stop = {{"kind", "pause"}, {"rank", 3}, {"at_us", "5ms"}, {"for_us", "30ms"}};
+  const Json both = found({stop, cut}, 8);
+  REQUIRE(both["dead"] == Json::array({3}));
+  CHECK(both["detection_us"].get<double>() <= 200000);
+  // What has not ended when the next thing is done to it does count: it is silent from 100 ms on.
+  const Json longer = {{"kind", "pause"}, {"rank", 3}, {"at_us", "100ms"}, {"for_us", "1s"}};
+  const Json since = found({longer, cut}, 8);
+  REQUIRE(since["dead"] == Json::array({3}));
+  for (const Json& e : since["events"])
+    if (e["event"] == "all_notified")
+      CHECK(since["detection_us"].get<double>() == doctest::Approx(e["at_us"].get<double>() - 100000));
+
+  // A partition has done nothing to those on one side of it that they would notice of each other.
+  const auto link = [](int a, int b, const char* at) {
+    return Json{{"kind", "link_down"}, {"between", {a, b}}, {"at_us", at}};
+  };
+  Json first = cut;
+  first.update({{"ranks", {0}}, {"at_us", "20ms"}});
+  const Json twice = found({first, link(1, 2, "250ms"), link(2, 3, "250ms")}, 4);
+  REQUIRE(twice["dead"] == Json({0, 2}));
+  CHECK(twice["detection_us"].get<double>() <= 200000);
+  CHECK(twice["false_alarms"].empty());
+}
+
+TEST_CASE("a rank that links between ranks cut off from all is no false alarm, one that others reach is") {
+  std::vector<Rank> all{0, 1, 2, 3};
+  const auto cut_by = [&](std::set<std::pair<Rank, Rank>> links) {
+    return unreachable(all, [links](Rank from, Rank to) { return links.contains({from, to}); });
+  };
+  using Found = std::map<Rank, std::vector<Rank>>;
+  CHECK(cut_by({}).empty());
+  CHECK(cut_by({{0, 1}, {1, 0}}).empty());  // by ranks 2 and 3
+  CHECK(cut_by({{1, 0}, {1, 2}, {3, 1}}) == Found{{0, {1}}, {1, {0, 2, 3}}, {2, {1}}, {3, {1}}});
+  all.resize(2);
+  CHECK(cut_by({{0, 1}}) == Found{{0, {1}}, {1, {0}}});
+
+  const Json row = row_of(
+      hurt_run(
+          {{{"kind", "link_down"}, {"between", {0, 1}}, {"at_us", "5ms"}}},
+          {{"repeats", 20}, {"compute_us", "2ms"}, {"recovery", {{"policy", "shrink"}, {"detection_us", "100ms"}}}}),
+      kTwo);
+  CHECK(row["faults"]["false_alarms"].empty());
+  CHECK(row["faults"]["dead"] == Json::array({1}));
+  CHECK(row["faults"]["detection_us"].get<double>() <= 100000);
+}
