@@ -1,6 +1,9 @@
+#include <numeric>
+
 #include "sim/engine/executor.hpp"
 #include "sim/engine/shared_network.hpp"
 #include "sim/engine/unshared.hpp"
+#include "sim/fault/throughput.hpp"
 #include "sim/flow/fair_flows.hpp"
 #include "sim/flow/fair_way.hpp"
 
@@ -16,16 +19,17 @@ constexpr std::size_t kManyRanks = 256;
 
 // Operations a second after all faults, in parts of those before: by the mean times from one's end to the next one's,
 // since ranks that were held up enter the next one late.
-double throughput_after(const Outcome& out, Nanos first, Nanos last) {
-  double before = 0, after = 0;
-  std::size_t earlier = 0, later = 0;
+double throughput_after(const Workload& w, const Outcome& out, Nanos first, Nanos last) {
+  Throughput all;
   for (std::size_t i = 0; i < out.begin_ns.size(); ++i) {
-    const Nanos since = i == 0 ? out.begin_ns[0] : out.end_ns[i - 1];
-    const double took = double(out.end_ns[i] - since);
-    if (first < 0 || out.end_ns[i] <= first) before += took, ++earlier;
-    if (first >= 0 && since >= last) after += took, ++later;
+    const SimulatedOperation& o = w.operations[i];
+    const Nanos since = i == 0 ? out.begin_ns[0] : out.end_ns[i - 1], took = out.end_ns[i] - since;
+    if (first < 0 || out.end_ns[i] <= first) all.before(o.call, o.element_bytes, took);
+    if (first >= 0 && since >= last) all.after(o.call, o.element_bytes, took);
   }
-  return earlier && later && after > 0 ? (before / double(earlier)) / (after / double(later)) : -1;
+  return all.relative([](const std::vector<Nanos>& of) {
+    return double(std::accumulate(of.begin(), of.end(), Nanos{0})) / double(of.size());
+  });
 }
 
 std::uint64_t trace_of(const Outcome& out) {
@@ -55,7 +59,7 @@ Outcome run_flow(const Workload& workload) {
   f.survivors = Rank(workload.cards.size());
   f.epochs = 1;
   f.rerouted = network.detours().made();
-  f.throughput_after = throughput_after(out, changes.first(), changes.last());
+  f.throughput_after = throughput_after(workload, out, changes.first(), changes.last());
   f.slowest = out.slowest;
   f.trace = trace_of(out);
   for (std::size_t i = 0; i < workload.faults->faults.size(); ++i) {

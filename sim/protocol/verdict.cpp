@@ -3,21 +3,16 @@
 
 #include <algorithm>
 
+#include "sim/fault/throughput.hpp"
 #include "sim/protocol/ranks.hpp"
 
 namespace gccl::sim {
 namespace {
 
+// What a fault has delayed may end after it.
 double median(std::vector<Nanos> of) {
   std::nth_element(of.begin(), of.begin() + std::ptrdiff_t(of.size() / 2), of.end());
   return double(of[of.size() / 2]);
-}
-
-// Operations a second, in parts of those before: by medians, since what a fault has delayed may end after it.
-double relative_rate(const std::vector<Nanos>& before, const std::vector<Nanos>& after) {
-  if (before.empty() || after.empty()) return -1;
-  const double then = median(after);
-  return then > 0 ? median(before) / then : -1;
 }
 
 }  // namespace
@@ -87,16 +82,18 @@ void ProtocolRanks::judge(Outcome* out) {
   f.violations.insert(f.violations.end(), violations_.begin(), violations_.end());
 
   // Times.
-  std::vector<Nanos> before, after;
+  Throughput throughput;
   for (const RankWitness& w : all)
     for (std::size_t o = 0; w.left() && o < w.done_in.size(); ++o)
       if (w.done_in[o] > 0) operations_[o] = executions_[{w.done_in[o], o}];
   for (const auto& [key, t] : executions_) {
     if (t.end < 0) continue;
-    if (first_fault_ < 0 || t.end <= first_fault_) before.push_back(t.end - t.begin);
-    if (first_fault_ >= 0 && t.begin >= std::max(last_fault_, resumed)) after.push_back(t.end - t.begin);
+    const SimulatedOperation& o = workload_.operations[key.second];
+    const Nanos took = t.end - t.begin;
+    if (first_fault_ < 0 || t.end <= first_fault_) throughput.before(o.call, o.element_bytes, took);
+    if (first_fault_ >= 0 && t.begin >= std::max(last_fault_, resumed)) throughput.after(o.call, o.element_bytes, took);
   }
-  f.throughput_after = relative_rate(before, after);
+  f.throughput_after = throughput.relative(median);
   for (const Times& t : operations_) {
     out->begin_ns.push_back(std::max<Nanos>(0, t.begin));
     out->end_ns.push_back(std::max<Nanos>(0, t.end));

@@ -214,3 +214,23 @@ TEST_CASE("a rank that links between ranks cut off from all is no false alarm, o
   CHECK(row["faults"]["dead"] == Json::array({1}));
   CHECK(row["faults"]["detection_us"].get<double>() <= 100000);
 }
+
+TEST_CASE("throughput after the faults is that of like calls, on both engines that play faults") {
+  const auto percent = [](const std::vector<const char*>& sizes, const char* engine, const Json& fault) {
+    Json run = hurt_run({fault}, {{"engine", engine}});
+    for (const char* key : {"collective", "bytes", "algorithms"}) run.erase(key);
+    if (engine == std::string("flow")) run.erase("recovery");
+    for (const char* bytes : sizes)
+      run["sequence"].push_back({{"collective", "allreduce"}, {"bytes", bytes}, {"algorithm", "ring"}});
+    return row_of(run, kTwo)["faults"]["throughput_after_percent"];
+  };
+  const std::vector<const char*> mixed{"1KiB", "1MiB", "1KiB", "1KiB", "1KiB", "1MiB", "1MiB", "1MiB"};
+  for (const char* engine : {"protocol", "flow"}) {
+    CAPTURE(engine);
+    // Nothing changes, in the middle of the second call.
+    const Json nothing = {{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", 100},
+                          {"latency_us", 0},         {"at_us", 40},         {"for_us", 1}};
+    CHECK(percent(mixed, engine, nothing).get<double>() == doctest::Approx(100).epsilon(0.01));
+    CHECK(percent({"1KiB", "1KiB", "1MiB", "1MiB", "1MiB"}, engine, nothing).is_null());
+  }
+}
