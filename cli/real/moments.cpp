@@ -68,13 +68,22 @@ std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simula
   return std::nullopt;
 }
 
-// Whose moment it is: of those that it hits, or of one that lives.
-Rank reference(const sim::Workload& w, const Fault& f) {
-  if (const auto hit = hit_by(f, w.cards, *w.cluster); !hit.empty()) return hit[0];
-  std::set<Rank> end;
-  for (const Fault& other : w.faults->faults)
-    if (ends_processes(other))
-      for (const Rank r : hit_by(other, w.cards, *w.cluster)) end.insert(r);
+// Whose moment it is: of those ranks that it hits and that live then, or of one that nothing ends.
+Rank reference(const sim::Workload& w, const sim::Outcome& simulated, std::size_t fault) {
+  const auto& faults = w.faults->faults;
+  const auto add_hit = [&](const Fault& f, std::set<Rank>* to) {
+    if (!ends_processes(f)) return;
+    for (const Rank r : hit_by(f, w.cards, *w.cluster)) to->insert(r);
+  };
+  std::set<Rank> dead, end;
+  for (const sim::FaultEvent& e : simulated.faults->events) {
+    if (e.what != sim::FaultEvent::What::begins) continue;
+    if (e.fault == fault) break;
+    add_hit(faults[e.fault], &dead);
+  }
+  for (const Rank r : hit_by(faults[fault], w.cards, *w.cluster))
+    if (r < w.cards.size() && !dead.contains(r)) return r;
+  for (const Fault& f : faults) add_hit(f, &end);
   Rank r = 0;
   while (end.contains(r) && r + 1 < w.cards.size()) ++r;
   return r;
@@ -91,7 +100,7 @@ std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simul
   for (std::size_t i = 0; i < w.faults->faults.size(); ++i) {
     const Fault& f = w.faults->faults[i];
     if (f.kind == FaultKind::late_start || begins_before_start(f)) continue;
-    Strike s{.fault = i, .rank = f.after ? f.after->rank : reference(w, f), .moment = {}};
+    Strike s{.fault = i, .rank = f.after ? f.after->rank : reference(w, simulated, i), .moment = {}};
     std::optional<Moment> moment;
     if (f.after) {
       using What = sim::FaultMoment::What;

@@ -83,8 +83,9 @@ void ProtocolRanks::judge(Outcome* out) {
 
   // Times.
   Throughput throughput;
+  const bool any_left = std::ranges::any_of(all, &RankWitness::left);
   for (const RankWitness& w : all)
-    for (std::size_t o = 0; w.left() && o < w.done_in.size(); ++o)
+    for (std::size_t o = 0; (w.left() || !any_left) && o < w.done_in.size(); ++o)
       if (w.done_in[o] > 0) operations_[o] = executions_[{w.done_in[o], o}];
   for (const auto& [key, t] : executions_) {
     if (t.end < 0) continue;

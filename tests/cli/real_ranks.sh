@@ -36,6 +36,10 @@ for transport in tcp shm; do
   "$gccl" run "$work/replaced.json" --engine real --transport $transport --quiet || fail "replaced over $transport: exit code $?"
 done
 "$gccl" run faults/spares-run-out --engine real --quiet || fail "spares run out: exit code $?"
+# A fault of several ranks strikes where the first of them has ended before.
+scenario once_more "$(run allreduce '{"kind": "rank_crash", "rank": 1, "at_us": "70ms"}, {"kind": "rank_crash", "ranks": [1, 2], "at_us": "200ms"}' \
+  "$lived, \"dead\": [1, 2]" shrink ', "compute_us": "60ms"')"
+"$gccl" run "$work/once_more.json" --engine real --quiet || fail "a second crash of one of two ranks: exit code $?"
 # An expectation that does not hold is seen.
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
@@ -64,6 +68,8 @@ refused "real ranks do not run twice alike" "$work/crashes.json" --engine real -
 scenario late "$(run allreduce '{"kind": "late_start", "rank": 1, "at_us": "60ms"}' "$lived")"
 refused "a start 0.3 of the detection time or more after the others" "$work/late.json" --engine real
 refused "at most 64 ranks" faults/straggler-2048 --engine real
+scenario of_a_spare "$(run allreduce '{"kind": "rank_crash", "rank": 2, "after": {"rank": 4, "steps": 3}}' "$lived" 'spare", "spares": 2, "wire": "datagrams')"
+refused "found rank 4, a spare, of which nobody knows where it begins" "$work/of_a_spare.json" --engine real
 # A partition, and damage that TCP's checksum misses.
 for run in "$work/cut.json" faults/corruption-connections; do
   code=0; "$gccl" run "$run" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?

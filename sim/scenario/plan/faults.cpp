@@ -116,7 +116,7 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
         where.fail(fmt::format("{} has none to draw from", world.cluster_name));
       if (f.kind == FaultKind::link_down && world.ranks() < 2) where.fail("needs two ranks");
     }
-    if (engine == Engine::real) check_real_fault(f, where, run, *real);
+    if (engine == Engine::real) check_real_fault(f, where, run, world, *real);
     if (engine != Engine::flow) continue;
     if (!of_links(f))
       where.fail(fmt::format(

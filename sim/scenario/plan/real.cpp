@@ -47,7 +47,12 @@ void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const
     }
 }
 
-void check_real_fault(const Fault& f, const json::Node& where, const ScenarioRun& run, const RealMeans& real) {
+void check_real_fault(const Fault& f, const json::Node& where, const ScenarioRun& run, const SimulatedWorld& world,
+                      const RealMeans& real) {
+  if (f.after && f.after->rank >= world.ranks())
+    where.at("after").at("rank").fail(fmt::format(
+        "found rank {}, a spare, of which nobody knows where it begins; expected one below {}, or \"at_us\"",
+        f.after->rank, world.ranks()));
   if (needs_network(f)) {
     const auto refuse = [&](const std::string& why) {
       where.fail(fmt::format("{} cannot be inflicted {}", name(f.kind), why));

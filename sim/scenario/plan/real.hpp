@@ -12,7 +12,8 @@ constexpr Rank kRealRanksMax = 64;
 void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const std::optional<RealMeans>& real);
 
 // Throws json::InputError where the fault cannot be inflicted by these means: why, and the nearest way.
-void check_real_fault(const Fault& fault, const json::Node& where, const ScenarioRun& run, const RealMeans& real);
+void check_real_fault(const Fault& fault, const json::Node& where, const ScenarioRun& run, const SimulatedWorld& world,
+                      const RealMeans& real);
 
 // Takes out the expectations about times, bandwidths and rates of the virtual cluster, which this machine's ranks say
 // nothing about. How many those were.
