@@ -74,7 +74,8 @@ struct RecoverySettings {
   FailurePolicy policy = FailurePolicy::fail;
   Nanos detection = 5'000'000'000;
   std::uint32_t helpers = 3;
-  bool system_reports = false;       // of processes that have ended, as on one machine
+  bool system_reports = false;       // of processes that have ended, to those of the same node
+  bool one_system = false;           // or to all: never stated, but true of real ranks
   Rank spares = 0;                   // processes that wait for a rank to fail
   Nanos replace_after = 10'000'000;  // so long after a failure the replacement begins
   Nanos reroute_after = 10'000'000;  // flow engine: so long after a link or switch is lost its messages go other ways

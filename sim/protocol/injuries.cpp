@@ -150,7 +150,8 @@ bool ProtocolRanks::lose_spare(Rank r) {
 // The system reports to a process of the same node that another one has ended. One that is stopped hears it later.
 void ProtocolRanks::report_end(const Process& ended, const Process& to) {
   const auto node_of = [this](const Process& p) { return workload_.cluster->node_of(cards_[p.id.rank]); };
-  if (!plan_.recovery.system_reports || node_of(ended) != node_of(to)) return;
+  const RecoverySettings& s = plan_.recovery;
+  if (!s.system_reports || (node_of(ended) != node_of(to) && !s.one_system)) return;
   own_work(to, kMillisecond, [this, ended = ended.id, to = to.id.rank] {
     Process& p = *at(to);
     if (p.out) return;
