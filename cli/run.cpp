@@ -163,6 +163,7 @@ struct Prepared {
   sim::Campaign campaign;
   sim::Engines engines;
   sim::RunOptions options;
+  std::optional<sim::RealMeans> real = {};  // of real ranks, if there are any
 
   int play();
 };
@@ -209,9 +210,11 @@ std::function<int()> prepare_scenario(const RunArguments& a, const std::filesyst
   if (real) {
     real::load_runtime();
     options.jobs = 1;  // ranks share the machine with nobody
-    engines.real = [means = *campaign_options.real](const sim::Workload& w) { return real::run(w, means); };
+  } else {
+    campaign_options.real.reset();
   }
-  const auto p = std::make_shared<Prepared>(Prepared{a, std::move(campaign), std::move(engines), options});
+  const auto p = std::make_shared<Prepared>(
+      Prepared{a, std::move(campaign), std::move(engines), options, std::move(campaign_options.real)});
   return [p] { return p->play(); };
 }
 
@@ -221,6 +224,11 @@ int Prepared::play() {
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
+  std::optional<real::MeetingPlace> meeting_place;
+  if (real) {
+    if (real->namespaces) real->folder = meeting_place.emplace().folder();
+    engines.real = [means = *real](const sim::Workload& w) { return real::run(w, means); };
+  }
   sim::ScenarioResult result;
   try {
     result = sim::run_campaign(campaign, engines, options);

@@ -57,6 +57,15 @@ void load_runtime() {
              "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
 }
 
+MeetingPlace::MeetingPlace() : folder_(std::filesystem::temp_directory_path() / "gccl-real-XXXXXX") {
+  if (!mkdtemp(folder_.data())) fail_to("a folder");
+}
+
+MeetingPlace::~MeetingPlace() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
 sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {
   const Nanos began = now_ns();
   Job job(workload, means);
@@ -94,12 +103,7 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   if (means_.namespaces && !plan_.recovery.system_reports) {
     network_ = std::make_unique<Network>(machines(), w.seed);
     store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
-    if (replaces()) {  // where others can be met without rank 0
-      std::string folder = (std::filesystem::temp_directory_path() / "gccl-real-XXXXXX").string();
-      if (!mkdtemp(folder.data())) fail_to("a folder");
-      folder_ = folder;
-      store_ = fmt::format("file://{}/store", folder_);
-    }
+    if (replaces()) store_ = fmt::format("file://{}/{}", means_.folder, self_);  // to be met without rank 0
   } else {
     std::uint16_t port = 0;
     reservation_ = launch::reserve_port(&port);
@@ -119,8 +123,6 @@ Job::~Job() {
       while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
       }
   if (shared_) munmap(shared_, sizeof(Shared));
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 // ---- Ranks ----

@@ -112,7 +112,6 @@ class Job {
   std::vector<std::pair<Rank, RankState>> buried_;  // in whose place others were started
   Rank spares_used_ = 0;
   std::set<Rank> spares_lost_;  // before they began
-  std::string folder_;          // of a file store; empty: none
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
   std::vector<sim::FaultEvent> events_;              // of faults, at real times

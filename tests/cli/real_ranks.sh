@@ -40,6 +40,9 @@ done
 scenario once_more "$(run allreduce '{"kind": "rank_crash", "rank": 1, "at_us": "70ms"}, {"kind": "rank_crash", "ranks": [1, 2], "at_us": "200ms"}' \
   "$lived, \"dead\": [1, 2]" shrink ', "compute_us": "60ms"')"
 "$gccl" run "$work/once_more.json" --engine real --quiet || fail "a second crash of one of two ranks: exit code $?"
+# One system says who has ended: the last one goes on.
+scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
+"$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
 # An expectation that does not hold is seen.
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
@@ -156,6 +159,21 @@ for signal in INT KILL; do
     [ -z "$(ours)" ] || fail "processes are left after $signal"
   done
 done
+# Interrupted where they meet by files: no folder.
+scenario meet "$(run allreduce "$crash" "$lived" rejoin ', "compute_us": "10s"')"
+mkdir "$work/tmp"
+GCCL_REAL_RANKS_TEST=$$ TMPDIR=$work/tmp setsid "$gccl" run "$work/meet.json" --engine real --namespaces --quiet >"$work/out" 2>&1 &
+job=$!
+for _ in $(seq 600); do
+  if [ -n "$(ls -A "$work/tmp")" ] || ! kill -0 $job 2>/dev/null; then break; fi
+  sleep 0.05
+done
+if kill -INT $job 2>/dev/null; then
+  wait $job || true
+  [ -z "$(ls -A "$work/tmp")" ] || fail "left by an interrupted run: $(ls "$work/tmp")"
+else
+  grep -q "cannot be inflicted here" "$work/out" || fail "ranks that meet by files: $(cat "$work/out")"
+fi
 # What other jobs make there meanwhile they take away again.
 left() { comm -13 <(echo "$before") <(segments); }
 made=$(left)
