@@ -1,81 +1,22 @@
-// `gccl launch` as a user meets it: real processes, real signals, a stand-in for ssh.
+// `gccl launch` as a user meets it: real processes, real signals. Over ssh: launch_ssh.cpp.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <set>
 #include <sstream>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include "tests/support/has.hpp"
-#include "tests/support/program.hpp"
+#include "tests/cli/launch_job.hpp"
 
 using namespace gccl::test;
-using Clock = std::chrono::steady_clock;
-
-namespace {
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
-// `gccl launch` with these arguments, while it runs.
-struct Launch : Program {
-  explicit Launch(std::vector<std::string> arguments, std::vector<std::string> environment = {})
-      : Program((arguments.insert(arguments.begin(), "launch"), std::move(arguments)),
-                {.environment = std::move(environment)}) {}
-};
-
-Ended launch(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
-  return Launch(std::move(arguments), std::move(environment)).wait();
-}
-
-// Waits until so many processes have written their ids into the folder, and reads them.
-std::vector<pid_t> ids_in(const fs::path& folder, std::size_t count) {
-  std::vector<pid_t> ids;
-  for (int i = 0; i < 1000 && ids.size() < count; ++i, pause_ms(10)) {
-    ids.clear();
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      std::ifstream in(entry.path());
-      for (pid_t id; in >> id;) ids.push_back(id);
-    }
-  }
-  CHECK(ids.size() == count);
-  return ids;
-}
-
-// Gone, or dead and not yet reaped by the process that inherited it.
-bool is_gone(pid_t id) {
-  std::ifstream in("/proc/" + std::to_string(id) + "/stat");
-  std::string text;
-  if (!std::getline(in, text)) return true;
-  const char state = text[text.rfind(')') + 2];
-  return state == 'Z' || state == 'X';
-}
-
-bool all_gone_soon(const std::vector<pid_t>& ids) {
-  for (int i = 0; i < 3000; ++i, pause_ms(10))
-    if (std::all_of(ids.begin(), ids.end(), is_gone)) return true;
-  return false;
-}
-
-// A rank that writes its id and a grandchild's, and waits. `trap` comes first.
-std::vector<std::string> sleeper(const fs::path& folder, const std::string& trap = "") {
-  return {"--", "sh", "-c", trap + "sleep 77 & echo $$ $! > " + folder.string() + "/$GCCL_RANK; wait; sleep 77"};
-}
-
-std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-}  // namespace
 
 TEST_CASE("every rank learns who it is and where to meet, and can") {
   const Ended e =
@@ -439,134 +380,4 @@ TEST_CASE("standard input is rank 0's") {
   const Ended e =
       launch({"-n", "1", "--", "sh", "-c", std::string(GCCL_PROGRAM) + " launch -n 3 --tag -- cat < " + input});
   CHECK(e.out == "[0] hello\n");
-}
-
-// It logs how it is called. What runs over there ends with the connection, and not with the client: had it died with
-// this, between the rank's start and that of the shell which watches it, the rank would have gone on.
-std::string stand_in_for_ssh(const Folder& folder) {
-  return folder.write("ssh",
-                      "#!/bin/bash\necho \"$@\" >> " + (folder.path / "log").string() +
-                          "\n[ \"$3\" = nowhere ] && exit 255\nexec 3<&0\n"
-                          "{ trap - INT QUIT; exec setsid sh -c \"$4\"; } <&3 3<&- &\nexec 3<&-\nwait $!\n",
-                      fs::perms(0700));
-}
-
-TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") {
-  Folder folder;
-  const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), "GCCL_BACKENDS=shm"};
-  Ended e = launch({"--hosts", "127.0.0.1:2,me@localhost,localhost", "--env", "A=it's \"b\" $c `d`", "--", "sh", "-c",
-                    "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" "
-                    "$GCCL_BACKENDS ${GCCL_STORE%:*} \"$@\"",
-                    "x", "two words", "don't"},
-                   environment);
-  CHECK(e.code == 0);
-  const std::string rest = " 64 it's \"b\" $c `d` shm tcp://127.0.0.1 two words don't";
-  CHECK(e.lines() == std::set<std::string>{"0 4 0 2" + rest, "1 4 1 2" + rest, "2 4 0 1" + rest, "3 4 0 1" + rest});
-  const std::string calls = read_text(folder.path / "log");
-  CHECK(has(calls, "-o BatchMode=yes me@localhost "));
-  CHECK(!has(calls, "SECRET="));
-
-  e = launch({"--hosts", "a:3", "--", "sh", "-c", "test $GCCL_RANK = 1 && exit 9; exec sleep 77"}, environment);
-  CHECK(e.code == 9);
-  CHECK(has(e.err, "rank 1 exited with code 9"));
-  e = launch({"--hosts", "a,nowhere", "--", "sleep", "77"}, environment);
-  CHECK(e.code == 255);
-  CHECK(has(e.err, "rank 1 exited with code 255: ssh could not reach its host"));
-  e = launch({"--hosts", "a", "--", "no-such-program"}, environment);
-  CHECK(e.code == 127);
-  CHECK(has(e.err, "was not found"));
-  e = launch({"--hosts", "a", "--env", "A=b\nc", "--", "true"}, environment);
-  CHECK(e.code == 2);
-  CHECK(has(e.err, "a newline cannot travel"));
-
-  for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
-    CAPTURE(signal);
-    Folder ids_folder;
-    Launch job(std::vector<std::string>{"--hosts", "a:2"} +
-                   sleeper(ids_folder.path, signal == SIGKILL ? "trap '' TERM HUP INT; " : ""),
-               environment);
-    const auto ids = ids_in(ids_folder.path, 4);
-    kill(job.pid(), signal);
-    CHECK(job.wait().code == 128 + signal);
-    CHECK(all_gone_soon(ids));
-  }
-}
-
-TEST_CASE("over ssh: a signal that the launcher passes on ends a rank as it ends one of this machine") {
-  Folder folder;
-  const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)};
-  const Ended e = launch({"--hosts", "a", "--", "grep", "SigIgn", "/proc/self/status"}, environment);
-  const Ended here = launch({"-n", "1", "--", "grep", "SigIgn", "/proc/self/status"});
-  CHECK(e.out == here.out);
-}
-
-TEST_CASE("over ssh: what keeps a rank from starting is said without the script that starts it") {
-  Folder folder;
-  const std::string elsewhere = folder.write(
-      "ssh",
-      "#!/bin/bash\nexec sh -c \"$4\" < <(sed -u 's|^GCCL_LAUNCH_FOLDER=.*|GCCL_LAUNCH_FOLDER=/no/such/folder|')\n",
-      fs::perms(0700));
-  const Ended e = launch({"--hosts", "a", "--", "true"}, {"GCCL_LAUNCH_SSH=" + elsewhere});
-  CHECK(e.code == 125);
-  CAPTURE(e.err);
-  CHECK(e.err.starts_with("gccl-launch: "));
-  CHECK(has(e.err, "/no/such/folder"));
-}
-
-TEST_CASE("over ssh: an IPv6 address stands in brackets in the store's URL, and never for ssh") {
-  Folder folder;
-  const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)};
-  for (const std::string hosts : {"me@[::1]:2", "[::1]:2", "::1,[::1]"}) {
-    CAPTURE(hosts);
-    const Ended e = launch({"--hosts", hosts, "--port", "29500", "--", "sh", "-c", "echo $GCCL_STORE $GCCL_LOCAL_SIZE"},
-                           environment);
-    CHECK(e.code == 0);
-    CHECK(e.out == "tcp://[::1]:29500 2\ntcp://[::1]:29500 2\n");
-  }
-  const std::string calls = read_text(folder.path / "log");
-  CHECK(has(calls, "BatchMode=yes me@::1 "));
-  CHECK(has(calls, "BatchMode=yes ::1 "));
-  CHECK(!has(calls, "[::1]"));
-  CHECK(has(launch({"--hosts", "[::1", "--", "true"}).err, "expected the name or address of a host"));
-}
-
-TEST_CASE("over ssh: a launcher that another one has started passes on nothing of its own joining") {
-  Folder folder;
-  const Ended e =
-      launch({"--hosts", "a", "--", "sh", "-c", "echo ${GCCL_JOIN-none} ${GCCL_JOIN_REPORT-none} $GCCL_CHECK"},
-             {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), "GCCL_JOIN=1", "GCCL_JOIN_REPORT=x", "GCCL_CHECK=1"});
-  CHECK(e.out == "none none 1\n");
-}
-
-TEST_CASE("over ssh: a rank that is killed over there is said to be") {
-  Folder folder;
-  const Ended e =
-      launch({"--hosts", "a", "--", "sh", "-c", "kill -SEGV $$"}, {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)});
-  CHECK(e.code == 139);
-  CHECK(has(e.err, "rank 0 exited with code 139: it was killed by signal 11 (Segmentation fault)"));
-}
-
-TEST_CASE("over ssh: rank 0 has no standard input, and a launcher that was given one says so") {
-  Folder folder;
-  const std::string ssh = "GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), program = GCCL_PROGRAM;
-  const auto given = [&](const std::string& input) {
-    return launch({"-n", "1", "--", "sh", "-c", input + " " + program + " launch --hosts a -- cat"}, {ssh});
-  };
-  const Ended piped = given("echo hello |");
-  CHECK(piped.code == 0);
-  CHECK(piped.out.empty());
-  CHECK(has(piped.err, "standard input is not passed on with --hosts"));
-  CHECK(given("</dev/null").err.empty());
-}
-
-TEST_CASE("over ssh: settings that no pipe holds get there, and an ssh that does not read them holds up nobody") {
-  Folder folder;
-  const std::string big = "BIG=" + std::string(120000, 'x');
-  const Ended e = launch({"--hosts", "a:2", "--env", big, "--", "sh", "-c", "echo ${#BIG}"},
-                         {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)});
-  CHECK(e.out == "120000\n120000\n");
-  const std::string deaf = folder.write("deaf", "#!/bin/sh\nexec sleep 77\n", fs::perms(0700));
-  CHECK(launch({"--hosts", "a:2", "--env", big, "--timeout", "0.5", "--grace", "0.1", "--", "true"},
-               {"GCCL_LAUNCH_SSH=" + deaf})
-            .code == 124);
 }
