@@ -424,6 +424,7 @@ int Runner::run() {
   sigset_t mask;
   sigemptyset(&mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&mask, signal);
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as a daemon may hand on, nobody learns how a child has ended
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
