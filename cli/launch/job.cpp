@@ -423,7 +423,12 @@ void Runner::pass_on_the_rest() {
 int Runner::run() {
   sigset_t mask;
   sigemptyset(&mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&mask, signal);
+  sigaddset(&mask, SIGCHLD);
+  // What was ignored before (nohup; a shell's background commands) stays so: a blocked signal would reach signals_.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaddset(&mask, signal);
+  }
   ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as a daemon may hand on, nobody learns how a child has ended
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
   ::signal(SIGPIPE, SIG_IGN);

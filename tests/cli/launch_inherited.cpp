@@ -41,3 +41,22 @@ TEST_CASE("a launcher whose starter ignores SIGCHLD learns how its ranks end") {
     CHECK_MESSAGE(e.code == code, e.err);
   }
 }
+
+TEST_CASE("a signal that is ignored where the launcher starts does not end the job") {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    const Folder folder;
+    const auto job = program_ignoring(
+        signal, {"launch", "-n", "2", "--", "sh", "-c",
+                 "cd " + folder.path.string() + "; >here.$GCCL_RANK; until [ -e go ]; do sleep 0.02; done; echo done"});
+    for (const char* rank : {"here.0", "here.1"})
+      for (int i = 0; i < 3000 && !fs::exists(folder.path / rank); ++i) pause_ms(10);
+    kill(job->pid(), signal);
+    pause_ms(200);
+    folder.write("go", "");
+    const Ended e = ended(*job);
+    CHECK_MESSAGE(e.code == 0, e.err);
+    CHECK(e.out == "done\ndone\n");
+    CHECK_MESSAGE(e.err.empty(), e.err);
+  }
+}
