@@ -281,7 +281,12 @@ bool Runner::replace(const Running& r) {
   if (restarts_left_ > 0 && !r.spare) {
     --restarts_left_;
     say(what + "; starting it again");
-    return start(r.number, false, true);
+    if (start(r.number, false, true)) return true;
+    restarts_left_ = 0;
+    if (job_.keep_going) return true;
+    say(fmt::format("rank {} could not be started again{}", r.number, all_ended() ? "" : "; ending the others"));
+    stop(SIGTERM);
+    return true;
   }
   // A spare that waits is no rank: those that are left decide by themselves what becomes of the job without it.
   if (spares_left_ == 0 && !r.waiting_spare()) return false;

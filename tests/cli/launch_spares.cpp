@@ -113,6 +113,32 @@ TEST_CASE("a rank that fails is started again, as one that joins, as often as wa
   CHECK(e.lines() == std::set<std::string>{"[0] rank0 0", "[1] rank1 1", "[1] joins 1"});
 }
 
+TEST_CASE("a rank whose program is gone when it is to be started again ends the job, unless the others are to go on") {
+  const Folder folder;
+  const std::string there = folder.path.string(), program = there + "/app";
+  const auto run = [&](std::vector<std::string> options) {
+    folder.write("app",
+                 "#!/bin/sh\ncd " + there +
+                     "\ncase $GCCL_RANK in 0) until [ -e here ]; do sleep 0.02; done; rm app here; exit 7;; "
+                     "1) >here; until [ ! -e app ]; do sleep 0.02; done; sleep 1; "
+                     "[ -n \"$SHORT\" ] || sleep 77; echo done; exit 5;; esac\n",
+                 std::filesystem::perms(0700));
+    options.insert(options.begin(), {"launch", "-n", "2", "--restart", "3"});
+    options.insert(options.end(), {"--", program});
+    return Program(options).wait();
+  };
+  const auto began = std::chrono::steady_clock::now();
+  Ended e = run({});
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(30));  // of 78
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl launch: rank 0 exited with code 7; starting it again\ngccl launch: " + program +
+                     ": not found\ngccl launch: rank 0 could not be started again; ending the others\n");
+  e = run({"--keep-going", "--env", "SHORT=1"});
+  CHECK(e.code == 2);
+  CHECK(e.out == "done\n");
+  CHECK_MESSAGE(says(e, "rank 1 exited with code 5\n"), e.err);
+}
+
 TEST_CASE("where nobody ends well the first failure is the job's, though there were spares for it") {
   const std::string joins_sleep = kWho + "[ $who = joins ] && sleep 77; exit 4";
   CHECK(launch_with({"-n", "1", "--spares", "1"}, joins_sleep).code == 4);
