@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <random>
 
@@ -48,15 +49,15 @@ std::uint16_t random_port() {
 }
 
 // The launcher's own GCCL_ settings, for hosts that do not inherit them; but those of its host, and of a launcher that
-// has started this one.
+// has started this one. What is no name for a shell cannot travel, nor is it any variable of GCCL's.
 void add_own_settings(std::vector<std::pair<std::string, std::string>>* all) {
   for (char** v = environ; *v; ++v) {
     const std::string text = *v;
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
-    if (equals != text.npos && name.starts_with("GCCL_") && name != "GCCL_SECRET" && name != "GCCL_SECRET_FILE" &&
-        name != "GCCL_LAUNCH_SSH" && name != "GCCL_HOST" && name != "GCCL_ADDRESS" && name != "GCCL_JOIN" &&
-        name != kJoinReport)
+    if (equals != text.npos && name.starts_with("GCCL_") && launch::is_variable_name(name) && name != "GCCL_SECRET" &&
+        name != "GCCL_SECRET_FILE" && name != "GCCL_LAUNCH_SSH" && name != "GCCL_HOST" && name != "GCCL_ADDRESS" &&
+        name != "GCCL_JOIN" && name != kJoinReport)
       all->emplace_back(name, text.substr(equals + 1));
   }
 }
@@ -80,6 +81,8 @@ int launch_job(const launch::Options& o) {
   if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
   if (!o.local && input_given())
     write_stderr("gccl launch: standard input is not passed on with --hosts: rank 0's is empty\n");
+  if (!o.local && std::filesystem::current_path().string().find('\n') != std::string::npos)
+    wrong("--hosts: the name of the current folder holds a newline, which cannot travel to other hosts: expected none");
   Fd reservation;
   std::string store = o.store;
   if (store.empty()) {

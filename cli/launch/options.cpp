@@ -6,7 +6,9 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
+#include "libgccl/bootstrap/join_report.hpp"
 #include "libgccl/bootstrap/store_url.hpp"
 
 namespace gccl::launch {
@@ -42,15 +44,24 @@ std::string parse_hosts(const std::string& text, std::vector<std::string>* slots
   return {};
 }
 
+// How to say what the launcher's own variables hold; null for other names.
+const char* said_otherwise(std::string_view name) {
+  if (name == "GCCL_STORE") return "--store URL";
+  if (name == "GCCL_SECRET" || name == "GCCL_SECRET_FILE") return "--secret-file FILE";
+  if (name == "GCCL_RANK" || name == "GCCL_SIZE" || name == "GCCL_LOCAL_RANK" || name == "GCCL_LOCAL_SIZE")
+    return "-n RANKS, or --hosts";
+  if (name == "GCCL_JOIN" || name == kJoinReport) return "--spares N, or --restart N";
+  return nullptr;
+}
+
 std::string parse_environment(const std::vector<std::string>& settings,
                               std::vector<std::pair<std::string, std::string>>* all) {
   for (const std::string& s : settings) {
     const std::size_t equals = s.find('=');
     const std::string name = s.substr(0, equals);
-    const bool plain =
-        !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-    if (!plain || equals == s.npos) return fmt::format("--env: \"{}\": expected NAME=VALUE", s);
+    if (!is_variable_name(name) || equals == s.npos) return fmt::format("--env: \"{}\": expected NAME=VALUE", s);
+    if (const char* instead = said_otherwise(name))
+      return fmt::format("--env {}: the launcher sets it by itself: use {}", name, instead);
     all->emplace_back(name, s.substr(equals + 1));
   }
   return {};
@@ -124,6 +135,11 @@ Command table(Options& o, Typed& t) {
 }
 
 }  // namespace
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
 
 Command option_table() {
   Options o;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Options {
   double timeout_s = 0, grace_s = 2;
   bool tag = false, keep_going = false;
 };
+
+// Which a shell can export.
+bool is_variable_name(std::string_view name);
 
 // For the help of others.
 Command option_table();

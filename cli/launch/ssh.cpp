@@ -22,9 +22,12 @@ std::string quoted(const std::string& word) {
 constexpr const char* kRank =
     "shift; setsid sh -c \"while IFS= read -r name; do kill -s \\\"\\$name\\\" -- -$$; done; kill -s KILL -- -$$\" "
     "<&3 3<&- 4>&- >/dev/null 2>&1 & echo $$ $!; exec \"$@\" </dev/null 3<&- >&4 4>&-";
+// What it reads goes to the program, so that none of its own variables may have a name that a user chooses.
 constexpr const char* kScript =
-    "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; [ \"$line\" = . ] || exit 125; "
-    "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
+    "while IFS= read -r GCCL_LAUNCH_LINE && [ \"$GCCL_LAUNCH_LINE\" != . ]; do eval \"export $GCCL_LAUNCH_LINE\"; "
+    "done; "
+    "[ \"$GCCL_LAUNCH_LINE\" = . ] || exit 125; "
+    "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_LINE GCCL_LAUNCH_FOLDER; "
     "exec 3<&0 4>&1; ids=$(setsid sh -c \"$1\" gccl-rank \"$@\"); code=$?; "
     "kill -s KILL -- ${ids#* } -${ids% *} 2>/dev/null; exit $code";
 

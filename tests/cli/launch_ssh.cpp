@@ -144,3 +144,27 @@ TEST_CASE("over ssh: settings that no pipe holds get there, and an ssh that does
                {"GCCL_LAUNCH_SSH=" + deaf})
             .code == 124);
 }
+
+TEST_CASE("over ssh: no variable of a rank is the script's that starts it") {
+  const Folder folder;
+  const std::vector<std::string> names{"line", "name", "ids", "code"};
+  std::vector<std::string> arguments{"--hosts", "a"};
+  for (const std::string& name : names) arguments = arguments + std::vector<std::string>{"--env", name + "=blue"};
+  const Ended e =
+      launch(arguments +
+                 std::vector<std::string>{"--", "sh", "-c", "echo $line $name $ids $code; env | grep -c GCCL_LAUNCH_L"},
+             {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)});
+  CHECK(e.out == "blue blue blue blue\n0\n");
+}
+
+TEST_CASE("over ssh: what cannot travel in a line for a shell is refused, or stays where it is no setting of GCCL's") {
+  const Folder folder;
+  const fs::path odd = folder.path / "two\nlines";
+  fs::create_directory(odd);
+  const Ended refused = Program({"launch", "--hosts", "a", "--", "true"}, {.folder = odd}).wait();
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(has(refused.err, "the name of the current folder holds a newline"), refused.err);
+  const Ended e = launch({"--hosts", "a", "--", "sh", "-c", "echo $GCCL_CHECK"},
+                         {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), "GCCL_A-B=1", "GCCL_CHECK=1"});
+  CHECK_MESSAGE(e.out == "1\n", e.err);
+}
