@@ -134,6 +134,7 @@ Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
   if (!wrong.ok() && !settings.can_meet) return wrong;
   Identity identity;
   if (Status s = identify(environment, rank >= 0 ? rank : c.rank, c.size, &identity); !s.ok()) return s;
+  if (!identity.wrong.ok()) wrong = identity.wrong;
   const bool stated = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
   if (!stated && (!settings.store.empty() || c.allgather))
     return invalid(fmt::format("{} is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE",

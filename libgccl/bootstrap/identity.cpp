@@ -59,31 +59,36 @@ struct Stated {
   std::int64_t local_rank = -1, local_size = -1, nodes = -1;
 };
 
-Status ask(const Environment& environment, const Launcher& launcher, Stated* stated) {
+// Where it is, which does not say who it is.
+Status ask_machine(const Environment& environment, const Launcher& launcher, Stated* stated) {
   bool found = false;
-  stated->size_name = first_set(environment, launcher.sizes);
-  if (Status s = read_number(environment, launcher.rank, 0, kRanksMax - 1, &stated->rank, &found); !s.ok()) return s;
-  if (stated->size_name)
-    if (Status s = read_number(environment, stated->size_name, 1, kRanksMax, &stated->size, &found); !s.ok()) return s;
-  if (stated->rank < 0) return {};
-  if (launcher.local_rank)
-    if (Status s = read_number(environment, launcher.local_rank, 0, kRanksMax - 1, &stated->local_rank, &found);
-        !s.ok())
-      return s;
   if (launcher.local_size)
     if (Status s = read_number(environment, launcher.local_size, 1, kRanksMax, &stated->local_size, &found); !s.ok())
       return s;
   if (const char* nodes = first_set(environment, launcher.nodes))
     if (Status s = read_number(environment, nodes, 1, kRanksMax, &stated->nodes, &found); !s.ok()) return s;
-  if (stated->size >= 0 && stated->rank >= stated->size)
-    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.rank, stated->rank,
-                               stated->size_name, stated->size));
+  if (launcher.local_rank)
+    if (Status s = read_number(environment, launcher.local_rank, 0, kRanksMax - 1, &stated->local_rank, &found);
+        !s.ok())
+      return s;
   const std::int64_t local_end = stated->local_size >= 0 ? stated->local_size : stated->size;
   if (local_end >= 0 && stated->local_rank >= local_end)
     return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.local_rank, stated->local_rank,
                                stated->local_size >= 0 ? launcher.local_size : stated->size_name, local_end));
   if (stated->size >= 0 && stated->local_size > stated->size)
     return invalid(fmt::format("{} is {}, expected at most {}, which is {}", launcher.local_size, stated->local_size,
+                               stated->size_name, stated->size));
+  return {};
+}
+
+Status ask(const Environment& environment, const Launcher& launcher, Stated* stated) {
+  bool found = false;
+  stated->size_name = first_set(environment, launcher.sizes);
+  if (Status s = read_number(environment, launcher.rank, 0, kRanksMax - 1, &stated->rank, &found); !s.ok()) return s;
+  if (stated->size_name)
+    if (Status s = read_number(environment, stated->size_name, 1, kRanksMax, &stated->size, &found); !s.ok()) return s;
+  if (stated->size >= 0 && stated->rank >= stated->size)
+    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.rank, stated->rank,
                                stated->size_name, stated->size));
   return {};
 }
@@ -129,7 +134,9 @@ Status identify(const Environment& given, int rank, int size, Identity* out) {
     if (stated.rank < 0) continue;
     first = stated;
     out->launcher = &launcher;
-    out->machines = machines_of(stated);
+    const Status machine = ask_machine(environment, launcher, &stated);
+    if (machine.ok()) out->machines = machines_of(stated);
+    out->wrong = machine;
     break;
   }
   if (rank == -1 && size == -1 && !out->launcher) return {};  // a job of one

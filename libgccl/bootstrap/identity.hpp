@@ -27,6 +27,8 @@ struct Identity {
   const Launcher* launcher = nullptr;  // the first whose rank variable is set; null when there is none
   // What the launcher's own variables say about where its processes are.
   enum class Machines { unknown, one, several } machines = Machines::unknown;
+  // A mistake in those, which is no reason to stay away from the others: rank and size are known.
+  Status wrong;
 };
 
 // `rank` and `size` are the caller's, -1 where the environment decides. Then launchers are asked in the order of

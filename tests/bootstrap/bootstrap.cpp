@@ -56,6 +56,7 @@ TEST_CASE("launchers are asked in order, and none of them makes a job of one") {
     Identity i;
     const Status s = identify(environment_of(v), rank, size, &i);
     CHECK_MESSAGE(s.ok(), s.text());
+    CHECK_MESSAGE(i.wrong.ok(), i.wrong.text());
     return i;
   };
   const auto both = [](Variables a, const Variables& b) {
@@ -141,7 +142,8 @@ TEST_CASE("half a pair and contradictions name the variable, what was found and 
   };
   for (const Case& c : cases) {
     Identity i;
-    const Status s = identify(environment_of(c.variables), c.rank, c.size, &i);
+    const Status identified = identify(environment_of(c.variables), c.rank, c.size, &i);
+    const Status s = identified.ok() ? i.wrong : identified;
     CHECK_MESSAGE(s.code() == GCCL_ERR_INVALID_ARGUMENT, c.text);
     for (std::size_t at = 0; at <= c.text.size();) {
       const std::size_t end = std::min(c.text.find('*', at), c.text.size());
@@ -309,6 +311,7 @@ std::string begin_with(const Variables& variables, GCCL_Config config = GCCL_CON
     Bootstrap bootstrap;
     Status s = open_bootstrap(&config, rank, &bootstrap);
     if (s.ok()) s = meet(*bootstrap.exchange, bootstrap.rank, bootstrap.size, 2, bootstrap.start_timeout_ms);
+    if (s.ok()) s = bootstrap.wrong;
     const std::string t = s.ok() ? "" : std::to_string(s.code()) + " " + s.text();
     return std::vector<char>(t.begin(), t.end());
   });
@@ -398,6 +401,22 @@ TEST_CASE("begin: what is missing or wrong is named") {
   CHECK(has(begin_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}),
             "several machines, started by SLURM: set GCCL_STORE"));
   CHECK(has(begin_with({{"GCCL_SECRET_FILE", "/no/such"}}), "GCCL_SECRET_FILE: secret file /no/such: No such file"));
+}
+
+TEST_CASE("begin: a rank that does not know where it is comes all the same, to say so to the others") {
+  const Folder folder;
+  for (const char* name : {"GCCL_LOCAL_RANK", "GCCL_LOCAL_SIZE"}) {
+    const auto texts = begin_all(2, [&](Rank r) {
+      Variables v{{"GCCL_RANK", std::to_string(r)},
+                  {"GCCL_SIZE", "2"},
+                  {"GCCL_STORE", "file://" + (folder.path / "store").string()},
+                  {"GCCL_START_TIMEOUT_MS", "10000"}};
+      if (r == 1) v[name] = "captain";
+      return v;
+    });
+    CHECK(texts[0] == "");
+    CHECK_MESSAGE(has(texts[1], std::string("4 ") + name + " is \"captain\", expected a whole number"), texts[1]);
+  }
 }
 
 TEST_CASE("begin: a configuration stands for itself, and the caller's all-gather for a store") {
