@@ -121,9 +121,13 @@ Status identify(const Environment& given, int rank, int size, Identity* out) {
   Stated first;                   // of the first launcher that launched this process
   std::int64_t stated_size = -1;  // the first size that any launcher states
   const char* stated_size_name = nullptr;
+  const bool both_given = rank != -1 && size != -1;
   for (const Launcher& launcher : kLaunchers) {
     Stated stated;
-    if (Status s = ask(environment, launcher, &stated); !s.ok()) return s;
+    if (Status s = ask(environment, launcher, &stated); !s.ok()) {
+      if (both_given) continue;  // another program's variables
+      return s;
+    }
     if (stated.size >= 0 && stated_size < 0 && (stated.rank >= 0 || !launcher.size_alone))
       stated_size = stated.size, stated_size_name = stated.size_name;
     // Half of a pair will do where the caller gives the other half.
@@ -136,7 +140,7 @@ Status identify(const Environment& given, int rank, int size, Identity* out) {
     out->launcher = &launcher;
     const Status machine = ask_machine(environment, launcher, &stated);
     if (machine.ok()) out->machines = machines_of(stated);
-    out->wrong = machine;
+    if (!both_given) out->wrong = machine;
     break;
   }
   if (rank == -1 && size == -1 && !out->launcher) return {};  // a job of one

@@ -102,6 +102,15 @@ TEST_CASE("launchers are asked in order, and none of them makes a job of one") {
   CHECK(identity({{"GCCL_RANK", "3"}}, -1, 4).rank == 3);
   CHECK(identity({}, -1, 1).size == 1);
   CHECK(identity({}, 0, 1).size == 1);
+  // Both halves: whatever other programs call RANK.
+  for (const Variables& other :
+       {Variables{{"RANK", "captain"}}, Variables{{"WORLD_SIZE", "0"}}, Variables{{"RANK", "3"}, {"WORLD_SIZE", "2"}},
+        Variables{{"RANK", "3"}}, Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "captain"}}}) {
+    CHECK(identity(other, 1, 2).rank == 1);
+    CHECK(identity(other, 1, 2).size == 2);
+    CHECK(identity(other, 1, 2).wrong.ok());
+  }
+  is(identity(both({{"RANK", "captain"}}, openmpi), 4, 5), 4, 5, Kind::openmpi);
 }
 
 TEST_CASE("half a pair and contradictions name the variable, what was found and what was expected") {
