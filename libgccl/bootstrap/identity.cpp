@@ -14,6 +14,7 @@ namespace {
 
 using Kind = Launcher::Kind;
 
+constexpr Launcher kPmi = {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false};
 // PMIx names no variable for the size: what its hosts set instead. An allocation of SLURM's sets sizes in shells that
 // srun did not start.
 constexpr Launcher kLaunchers[] = {
@@ -43,7 +44,7 @@ constexpr Launcher kLaunchers[] = {
      nullptr,
      {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
      true},
-    {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false},
+    kPmi,
 };
 
 const char* first_set(const Environment& environment, std::span<const char* const> names) {
@@ -122,12 +123,18 @@ Status identify(const Environment& given, int rank, int size, Identity* out) {
   std::int64_t stated_size = -1;  // the first size that any launcher states
   const char* stated_size_name = nullptr;
   const bool both_given = rank != -1 && size != -1;
+  // The mpiexec of MPICH and Intel MPI starts ranks by srun, or in a shell that SLURM has started: they inherit what
+  // SLURM says of that process. (srun --mpi=pmi2 says the same twice; then SLURM's variables say where ranks are, too.)
+  Stated pmi;
+  const bool inner_is_pmi = ask(environment, kPmi, &pmi).ok() && pmi.rank >= 0 && pmi.size >= 0;
   for (const Launcher& launcher : kLaunchers) {
     Stated stated;
+    const bool may_be_outer = inner_is_pmi && launcher.size_alone;
     if (Status s = ask(environment, launcher, &stated); !s.ok()) {
-      if (both_given) continue;  // another program's variables
+      if (both_given || may_be_outer) continue;  // both_given: they may be another program's variables
       return s;
     }
+    if (may_be_outer && (stated.rank != pmi.rank || stated.size != pmi.size)) continue;
     if (stated.size >= 0 && stated_size < 0 && (stated.rank >= 0 || !launcher.size_alone))
       stated_size = stated.size, stated_size_name = stated.size_name;
     // Half of a pair will do where the caller gives the other half.
