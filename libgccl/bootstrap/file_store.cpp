@@ -178,9 +178,6 @@ class FileServer final : public Files {
   explicit FileServer(const FileStore& store) : Files(store), members_(store.size) {
     job_ = hex(me_.token);
     members_[0] = me_.token;
-    // Only one job at a time uses this place, so that what has another id is left over.
-    for (const std::string& name : names())
-      if (is_of_a_job(name)) remove_store_file(path(name));
   }
 
   ~FileServer() override {
@@ -195,9 +192,9 @@ class FileServer final : public Files {
   }
 
  private:
-  static bool is_of_a_job(const std::string& name) {
+  bool is_of_another_job(const std::string& name) const {
     const std::size_t digits = 2 * sizeof(Token);
-    return name.size() > digits && name[digits] == '.' &&
+    return name.size() > digits && name[digits] == '.' && !name.starts_with(job_) &&
            std::all_of(name.begin(), name.begin() + std::ptrdiff_t(digits),
                        [](unsigned char c) { return std::isxdigit(c); });
   }
@@ -226,9 +223,9 @@ class FileServer final : public Files {
     }
     if (round_ > 0) remove_store_file(path(fmt::format("{}.{}.all", job_, round_ - 1)));  // all have read it
     if (Status s = answer(BytesOut().raw(Answer{0, all->size()}.head()).raw(*all).take()); !s.ok()) return s;
-    // All have come: what else is there is of killed jobs.
+    // All have come, and so have read what the job before this one had left for them: what else is there is left over.
     for (const std::string& name : there)
-      if (round_ == 0 && name.starts_with(kHello)) remove_store_file(path(name));
+      if (round_ == 0 && (name.starts_with(kHello) || is_of_another_job(name))) remove_store_file(path(name));
     return {};
   }
 

@@ -18,8 +18,9 @@ namespace gccl {
 // A rank accepts only a job file that holds its own token, and rank 0 only contributions to its own id, so all ignore
 // what an earlier job left behind in the same place. One that contributes lives: where it gives another size, has
 // another secret, or comes beside another process of the same rank, no rank starts. A rank removes its contribution
-// once it has read the answer; rank 0 removes hellos once all have come, and answers once nobody needs them, and leaves
-// the last one to a rank that does not run for seconds. One job at a time may use a prefix.
+// once it has read the answer; rank 0 removes hellos and what other jobs have left once all have come, and answers once
+// nobody needs them, and leaves the last one to a rank that does not run for seconds. One job at a time may use a
+// prefix; its ranks may begin the next one there while one of them does not run.
 //
 // The files are one user's, which the system sees to. The proof is there because ranks that meet here may dial each
 // other later, when one with another secret is refused: it is found at the start.

@@ -57,24 +57,50 @@ TEST_CASE("file store: what killed jobs left behind confuses nobody") {
   check_all_ok(in_threads(3, files(prefix, 3)));  // and a job of another size
 }
 
-TEST_CASE("file store: a rank that is stopped when the others have met still learns of it") {
-  Folder folder;
-  const std::string prefix = folder.path / "store";
-  Child stopped([&] { return open_and_meet(files(prefix, 3), 1, 3, 1).ok() ? 0 : 1; });
-  const auto contributed = [&] {
+// Rank 1's, to the first round.
+void await_contribution_of_1(const Folder& folder) {
+  const auto there = [&] {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path))
       if (const std::string name = entry.path(); has(name, ".0.1.") && !name.ends_with("~")) return true;
     return false;
   };
+  for (int i = 0; i < 20000 && !there(); ++i) pause_ms(1);
+}
+
+TEST_CASE("file store: a rank that is stopped when the others have met still learns of it") {
+  Folder folder;
+  const std::string prefix = folder.path / "store";
+  Child stopped([&] { return open_and_meet(files(prefix, 3), 1, 3, 1).ok() ? 0 : 1; });
   check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
     if (r == 1) return Status();
     if (r == 2) {
-      for (int i = 0; i < 20000 && !contributed(); ++i) pause_ms(1);
+      await_contribution_of_1(folder);
       stopped.kill(SIGSTOP);
     }
     return open_and_meet(files(prefix, 3), r, 3, 1);
   }));
   stopped.kill(SIGCONT);
+  CHECK(stopped.wait() == 0);
+  CHECK(folder.empty());
+}
+
+// As in a program with two worlds.
+TEST_CASE("file store: a rank that is stopped when the others have met, and meet anew, still learns of it") {
+  const Folder folder;
+  const auto open = files(folder.path / "store", 3);
+  Child stopped([&] { return open_and_meet(open, 1, 3, 1).ok() && open_and_meet(open, 1, 3, 1).ok() ? 0 : 1; });
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    if (r == 1) return Status();
+    if (r == 2) {
+      await_contribution_of_1(folder);
+      stopped.kill(SIGSTOP);
+    }
+    if (Status s = open_and_meet(open, r, 3, 1); !s.ok()) return s;
+    std::unique_ptr<Exchange> next;
+    if (Status s = open(r, &next); !s.ok()) return s;
+    if (r == 0) stopped.kill(SIGCONT);
+    return meet(*next, r, 3, 1);
+  }));
   CHECK(stopped.wait() == 0);
   CHECK(folder.empty());
 }
