@@ -17,6 +17,9 @@ namespace {
 
 // How long the network may take to say whether an address can be reached at all.
 constexpr std::int64_t kConnectMs = 3000;
+// How long one of several addresses may be silent once it has accepted: a stranger may listen there, and rank 0 at
+// another. Rank 0 waits no longer for a peer either.
+constexpr std::int64_t kSilentMs = 5000;
 
 // False once the deadline has passed.
 bool wait_for(int fd, short events, Deadline deadline) {
@@ -74,13 +77,22 @@ class TcpStoreClient : public Exchange {
       std::vector<SocketAddress> addresses;
       // A host that has no address yet may get one: schedulers start name servers and ranks at the same time.
       if (const Status s = resolve(store_.at.host, store_.at.port, &addresses); !s.ok()) last = s.text();
+      Status refusal;
+      bool may_go_better = addresses.empty();
       for (const SocketAddress& address : addresses) {
         if (Status s = check_reach(store_, address); !s.ok()) return s;
         bool again = false;
-        const Status s = dial_store(address, deadline, &again);
-        if (s.ok() || !again) return s;
-        last = s.text();
+        const std::int64_t part_ms = std::min(kSilentMs, deadline.left_ms() / 2);
+        const Status s =
+            dial_store(address, addresses.size() > 1 ? deadline.earlier(Deadline::in_ms(part_ms)) : deadline, &again);
+        if (s.ok()) return s;
+        last = &address == &addresses[0] ? s.text() : fmt::format("{}; {}", last, s.text());
+        may_go_better = may_go_better || again;
+        if (!again && refusal.code() != GCCL_ERR_AUTHENTICATION) refusal = s;
       }
+      // What speaks otherwise at one address does not keep rank 0 from another; another secret is most likely its own.
+      if (!may_go_better || refusal.code() == GCCL_ERR_AUTHENTICATION)
+        return Status::error(fmt::format("{}: the store at {}", me(), refusal.text()), refusal.code());
       std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(pause_ms, deadline.left_ms())));
     }
     return Status::error(fmt::format("{}: rank 0 of {} did not answer at {} within {} ({}): has it started, is this "
@@ -104,7 +116,7 @@ class TcpStoreClient : public Exchange {
       if (state == Handshake::State::done) break;
       if (state == Handshake::State::failed) {
         *again = handshake.disconnected();
-        std::string text = fmt::format("{}: the store at {}: {}", me(), address.text(), handshake.error());
+        std::string text = fmt::format("{}: {}", address.text(), handshake.error());
         if (!handshake.unauthenticated()) return Status::error(text, *again ? GCCL_ERR_PEER_LOST : GCCL_ERR_REMOTE);
         return Status::error(fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank", text),
                              GCCL_ERR_AUTHENTICATION);

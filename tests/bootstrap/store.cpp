@@ -1,10 +1,13 @@
 // The TCP store: real ranks that meet over it, and real nuisances.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <fstream>
 
 #include "libgccl/bootstrap/exchange_frame.hpp"
@@ -53,6 +56,16 @@ Fd connected_to(std::uint16_t port) {
 }
 
 }  // namespace
+
+// A name with two addresses, of which the system asks no name server: 127.0.0.2, then 127.0.0.1.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** out) {
+  const auto next = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (!name || std::strcmp(name, "two-addresses") != 0) return next(name, service, hints, out);
+  if (const int error = next("127.0.0.2", service, hints, out)) return error;
+  addrinfo* last = *out;
+  while (last->ai_next) last = last->ai_next;
+  return next("127.0.0.1", service, hints, &last->ai_next);
+}
 
 TEST_CASE("frames are understood, and others are not") {
   const auto head = Contribution{60000, 59000, 7}.head();
@@ -298,6 +311,42 @@ TEST_CASE("TCP store: strangers who are silent, slow, rude or repeat others do n
   CHECK_MESSAGE(zero.ok(), zero.text());
   const std::string log = errors.text();
   CHECK_MESSAGE(has(log, "too many connections"), log);
+}
+
+TEST_CASE("TCP store: strangers at one address of its host do not keep ranks from another, on which rank 0 listens") {
+  for (const std::string says : {"", "HTTP/1.1 400 Bad Request\r\n\r\n"}) {
+    CAPTURE(says);
+    const std::uint16_t port = free_port();
+    Fd listener;
+    REQUIRE(listen_on(SocketAddress::numeric("127.0.0.2", port), &listener).ok());
+    std::atomic<bool> over = false;
+    std::thread stranger([&] {
+      std::vector<Fd> all;
+      for (; !over; pause_ms(1)) {
+        Fd fd;
+        SocketAddress peer;
+        if (!accept_from(listener.get(), &fd, &peer).ok() || !fd) continue;
+        (void)!send(fd.get(), says.data(), says.size(), MSG_NOSIGNAL);
+        all.push_back(std::move(fd));
+      }
+    });
+    const auto open = [&](Rank r, std::unique_ptr<Exchange>* out) {
+      if (r == 0) pause_ms(100);  // nobody listens at the other address at first
+      return open_tcp_store({{"two-addresses", port}, r, 2, "", 4000}, out);
+    };
+    check_all_ok(in_threads(2, open, 3, 4000));
+    // Without rank 0 what each address did is reported.
+    std::unique_ptr<Exchange> e;
+    REQUIRE(open(1, &e).ok());
+    const Status s = meet(*e, 1, 2, 1, 600);
+    over = true;
+    stranger.join();
+    CHECK(s.code() == GCCL_ERR_TIMEOUT);
+    CHECK_MESSAGE(has(s.text(), says.empty() ? ":" + std::to_string(port) + ": connected, but it does not answer; 127"
+                                             : ":" + std::to_string(port) + ": not a GCCL handshake"),
+                  s.text());
+    CHECK_MESSAGE(has(s.text(), "; 127.0.0.1:" + std::to_string(port) + ": Connection refused"), s.text());
+  }
 }
 
 TEST_CASE("TCP store: garbage and replays are refused with a reason, silence with its deadline") {
