@@ -141,13 +141,16 @@ class TcpStoreServer : public Exchange {
     for (;;) {
       Fd fd;
       SocketAddress peer;
-      if (Status s = accept_from(listener_.get(), &fd, &peer); !s.ok())
+      const Status s = accept_from(listener_.get(), &fd, &peer);
+      if (s.ok() && !fd) return {};
+      if (!s.ok() && pending_.empty())
         return Status::error(fmt::format("rank 0, store {}: {}", text_of(store_.at), s.text()), s.code());
-      if (!fd) return {};
-      if (pending_.size() >= store_.size + kStrangers) {
+      // Without descriptors, too: strangers may have them all.
+      if (!s.ok() || pending_.size() >= store_.size + kStrangers) {
         log_.refused(pending_.front().peer, "too many connections that do not introduce themselves");
         pending_.pop_front();
       }
+      if (!s.ok()) continue;
       pending_.push_back({std::move(fd), peer, Handshake::accept(store_.secret), Deadline::in_ms(kHandshakeMs)});
     }
   }
@@ -345,7 +348,7 @@ Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* o
   assert(store.rank == 0 && store.size > 0);
   std::vector<SocketAddress> addresses;
   if (Status s = store_addresses(store, &addresses); !s.ok()) return s;
-  allow_descriptors(std::size_t(store.size) + kStrangers + 256);
+  allow_descriptors(2 * std::size_t(store.size) + kStrangers + 256);  // members, and as many pending and kStrangers
   const Deadline deadline = Deadline::in_ms(std::min(kBindMs, store.start_timeout_ms));
   for (;;) {
     Status s;

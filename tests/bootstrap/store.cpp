@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -311,6 +312,21 @@ TEST_CASE("TCP store: strangers who are silent, slow, rude or repeat others do n
   CHECK_MESSAGE(zero.ok(), zero.text());
   const std::string log = errors.text();
   CHECK_MESSAGE(has(log, "too many connections"), log);
+}
+
+TEST_CASE("TCP store: strangers who hold all descriptors that rank 0 may have do not keep honest ranks apart") {
+  CapturedErrors errors;
+  const std::uint16_t port = free_port();
+  Child zero([&] {
+    const rlim_t few_more = open_descriptors() + 20;
+    const rlimit few{few_more, few_more};
+    return setrlimit(RLIMIT_NOFILE, &few) == 0 && open_and_meet(tcp(port, 3), 0, 3).ok() ? 0 : 1;
+  });
+  std::vector<Fd> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(connected_to(port));
+  check_all_ok(
+      in_threads(3, [&](Rank r, std::unique_ptr<Exchange>* e) { return r == 0 ? Status() : tcp(port, 3)(r, e); }));
+  CHECK(zero.wait() == 0);
 }
 
 TEST_CASE("TCP store: strangers at one address of its host do not keep ranks from another, on which rank 0 listens") {
