@@ -74,6 +74,7 @@ void add_help(Command& app, int&) {
 int main(int argc, char** argv) {
   gccl::reserve_standard_streams();
   gccl::outlive_file_size_limit();
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as a daemon may hand on, nobody learns how a child has ended
   try {
     return gccl::run(argc, argv);
   } catch (const gccl::json::InputError& e) {

@@ -434,7 +434,6 @@ int Runner::run() {
     struct sigaction before {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaddset(&mask, signal);
   }
-  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as a daemon may hand on, nobody learns how a child has ended
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -32,7 +32,8 @@ struct Job {
 };
 
 // Runs the job to its end and returns the exit code that add_launch describes. No process of it is left behind, not
-// even when the launcher itself is killed. Messages go to standard error. Needs a process without other threads.
+// even when the launcher itself is killed. Messages go to standard error. Needs a process without other threads,
+// which does not ignore SIGCHLD.
 int run(const Job& job);
 
 }  // namespace gccl::launch
