@@ -363,6 +363,21 @@ TEST_CASE("absurd work is refused with its size") {
   // Few messages, but each rank copies every block several times.
   CHECK(complaint({{{"collective", "alltoall"}, {"bytes", "4GiB"}, {"algorithms", "bruck"}, {"shares", 4096}}}, big)
             .find("steps, more than 4e+09") != std::string::npos);
+  // 2 * 2047 steps of 2048 ranks are 8.4e6 messages.
+  CHECK(complaint({{{"collective", "allreduce"},
+                    {"bytes", "8MiB"},
+                    {"algorithms", "ring"},
+                    {"chunks", 1},
+                    {"channels", 1},
+                    {"repeats", 1000}}},
+                  big) ==
+        "/runs/0: ring of 8 MiB, done 1000 times, would send about 8.4e+09 messages, more than 2e+09");
+  // Three times 2048 ranks with 64 channels each, 1000 times.
+  const Json many = {
+      {"collective", "broadcast"}, {"bytes", 4}, {"algorithm", "binomial"}, {"chunks", 64}, {"channels", 64}};
+  CHECK(complaint({{{"sequence", {many, many, many}}, {"repeats", 1000}}}, big) ==
+        "/runs/0: binomial of 4 B, done 1000 times, would need about 3.9e+08 channels of its ranks, more than "
+        "2.7e+08");
   Json sizes = Json::array();
   for (int i = 1; i <= 256; ++i) sizes.push_back(i * 4);
   Json runs = Json::array();

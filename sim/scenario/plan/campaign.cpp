@@ -373,11 +373,11 @@ class Planner {
     return longest;
   }
 
-  // Adds what the part's communicators do, each like the first of its shape.
-  static void add_work(const Part& part, Point& point, double& lanes, std::uint64_t seed) {
+  // Adds what the part's communicators do in all repetitions, each like the first of its shape.
+  static void add_work(const Part& part, unsigned repeats, Point& point, double& lanes, std::uint64_t seed) {
     const auto first = firsts(part);
     std::vector<double> count(first.size(), 0);
-    for (const SimulatedCommunicator& c : *part.communicators) ++count[c.shape];
+    for (const SimulatedCommunicator& c : *part.communicators) count[c.shape] += repeats;
     for (const SimulatedCommunicator* c : first) {
       const Plan& plan = part.plan(*c);
       const EstimatedWork work = estimated_work(*plan.algorithm, Asked(part, *c, seed).call, *c->layout,
@@ -397,21 +397,22 @@ class Planner {
       double stream_us = 0;
       for (const Part& part : stream) {
         stream_us += predicted_us(part, point.world);
-        add_work(part, point, lanes, campaign_.seed);
+        add_work(part, run.repeats, point, lanes, campaign_.seed);
         if (run.payload) check_payload(part, std::ranges::any_of(run.engines, plays_ranks));
       }
       longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;
     }
     if (!std::isnan(longest_us)) point.predicted_us = longest_us;
+    const std::string what = fmt::format("{} of {}{}", point.part().algorithm(), json::format_bytes(point.part().bytes),
+                                         run.repeats > 1 ? fmt::format(", done {} times,", run.repeats) : "");
     if (point.messages > kMessagesMax)
-      run.where.fail(fmt::format("{} of {} would send about {:.2g} messages, more than {:.0g}",
-                                 point.part().algorithm(), json::format_bytes(point.part().bytes), point.messages,
-                                 kMessagesMax));
+      run.where.fail(
+          fmt::format("{} would send about {:.2g} messages, more than {:.0g}", what, point.messages, kMessagesMax));
     if (point.steps > kStepsMax)
-      run.where.fail(fmt::format("{} of {} would take about {:.2g} steps, more than {:.0g}", point.part().algorithm(),
-                                 json::format_bytes(point.part().bytes), point.steps, kStepsMax));
+      run.where.fail(fmt::format("{} would take about {:.2g} steps, more than {:.0g}", what, point.steps, kStepsMax));
     if (lanes > kLanesTotalMax)
-      run.where.fail(fmt::format("would need {:.2g} channels, more than {:.2g}", lanes, kLanesTotalMax));
+      run.where.fail(fmt::format("{} would need about {:.2g} channels of its ranks, more than {:.2g}", what, lanes,
+                                 kLanesTotalMax));
     campaign_.points.push_back(std::move(point));
   }
 

@@ -67,11 +67,11 @@ struct Campaign {
 };
 
 constexpr std::size_t kPointsMax = 10'000;
-constexpr double kMessagesMax = 2e9;  // of one point: about four minutes on the model engine
+constexpr double kMessagesMax = 2e9;  // of one point, all repetitions: about four minutes on the model engine
 constexpr double kStepsMax = 2 * kMessagesMax;
 constexpr double kMessagesTotalMax = 2e10;
 constexpr double kPayloadElementsMax = 1 << 26;
-constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
+constexpr double kLanesTotalMax = 1 << 28;  // of all ranks, collectives and repetitions of one point
 
 // How real ranks reach each other, and what can be done to them here.
 struct RealMeans {
