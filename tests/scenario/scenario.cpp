@@ -378,6 +378,19 @@ TEST_CASE("absurd work is refused with its size") {
   CHECK(complaint({{{"sequence", {many, many, many}}, {"repeats", 1000}}}, big) ==
         "/runs/0: binomial of 4 B, done 1000 times, would need about 3.9e+08 channels of its ranks, more than "
         "2.7e+08");
+  // A root in the middle does as much as rank 0.
+  for (const int root : {0, 7})
+    for (const auto& [collective, algorithm] :
+         {std::pair{"gather", "linear"}, std::pair{"reduce", "direct"}, std::pair{"broadcast", "direct"}})
+      CHECK_MESSAGE(complaint({{{"collective", collective},
+                                {"bytes", "64GiB"},
+                                {"algorithms", algorithm},
+                                {"root", root},
+                                {"chunks", 4096},
+                                {"repeats", 1000}}},
+                              big)
+                            .find(" messages, more than 2e+09") != std::string::npos,
+                    collective, " from ", root);
   Json sizes = Json::array();
   for (int i = 1; i <= 256; ++i) sizes.push_back(i * 4);
   Json runs = Json::array();

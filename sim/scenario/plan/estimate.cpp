@@ -9,7 +9,7 @@ EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const
                              Count lanes) {
   const Rank n = layout.ranks();
   double sends = 0, receives = 0, local = 0;
-  const std::set<Rank> sample{0, std::min<Rank>(1, n - 1), n / 2, n - 1};
+  const std::set<Rank> sample{0, std::min<Rank>(1, n - 1), n / 2, n - 1, call.root};
   for (const Rank r : sample) {
     Schedule schedule = algorithm.make(call, layout.view(r), Share{0, shares});
     while (const Step* step = schedule.next()) {

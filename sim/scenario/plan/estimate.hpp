@@ -6,8 +6,9 @@
 
 namespace gccl::sim {
 
-// The work of one call, from the schedules of at most four ranks. Exact for algorithms in which all ranks do alike; for
-// rooted ones the lower of what the sampled ranks' sends and receives suggest. Takes as long as pulling four schedules.
+// The work of one call, from the schedules of at most five ranks, the root among them. Exact for algorithms in which
+// all ranks do alike; for rooted ones the lower of what the sampled ranks' sends and receives suggest. Takes as long as
+// pulling five schedules.
 struct EstimatedWork {
   double messages = 0;
   double steps = 0;  // sends, receives, copies and reductions: what an engine's time is proportional to
