@@ -86,7 +86,7 @@ LinkChanges::LinkChanges(const Workload& w) {
       if (t < s.from || t >= s.until) continue;
       for (const LinkId l : s.links) {
         auto& [share, extra] = then.try_emplace(l, 1.0, 0).first->second;
-        share = std::max(kStalled, share * (s.down ? kStalled : s.share));
+        share *= s.down ? 0 : s.share;
         extra += s.extra;
         if (t >= s.avoided_from) dead.insert(l);
         if (!s.down && s.share < 1) instant.degraded.try_emplace(l, 1.0).first->second *= s.share;
@@ -162,10 +162,7 @@ void Detours::around(Card from, Card to, std::vector<LinkId>* route) {
     }
     front.swap(next);
   }
-  if (!seen[end]) {
-    unreachable_ = true;
-    return;
-  }
+  if (!seen[end]) return;
   std::vector<LinkId> way;
   for (std::uint32_t place = end; place != begin; place = names_->ends()[way.back()].from) way.push_back(came[place]);
   std::reverse(way.begin(), way.end());

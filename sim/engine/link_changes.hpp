@@ -10,9 +10,6 @@
 
 namespace gccl::sim {
 
-// A link that is down keeps this part of its bandwidth, so that what is on it has an end to wait for.
-constexpr double kStalled = 1e-6;
-
 class LinkChanges {
  public:
   // The changes that the workload's faults make; a paused rank's card neither sends nor receives.
@@ -20,8 +17,8 @@ class LinkChanges {
 
   struct Change {
     LinkId link;
-    double bandwidth_GBps;
-    Nanos extra_ns;  // of latency, above the link's own
+    double bandwidth_GBps;  // 0: it is down
+    Nanos extra_ns;         // of latency, above the link's own
   };
   struct Instant {
     Nanos at = 0;
@@ -50,15 +47,14 @@ class Detours {
   void avoid(const std::vector<LinkId>& dead);
   // Changes the route where it takes a link to be avoided. Where there is no other way it stays as it is.
   void around(Card from, Card to, std::vector<LinkId>* route);
-  std::uint64_t made() const { return made_; }       // pairs of cards that took another way
-  bool unreachable() const { return unreachable_; }  // some had none
+  std::uint64_t made() const { return made_; }  // pairs of cards that took another way
 
  private:
   const Cluster& cluster_;
   std::unique_ptr<LinkNames> names_;
   std::vector<std::vector<LinkId>> out_;  // by place
   std::vector<bool> dead_;
-  bool any_ = false, unreachable_ = false;
+  bool any_ = false;
   std::uint64_t made_ = 0;
   std::map<std::pair<Card, Card>, std::vector<LinkId>> known_;
 };

@@ -52,6 +52,7 @@ struct Message {
 // - next: advances to the next instant at which something happens and appends the ids due then, deliveries and timers
 //   alike, in any order; false when nothing is left to happen. Ids are the executor's own; it never reuses one in
 //   flight.
+// - stalled: where next has returned false, whether messages are left that wait for links which are down for good.
 // - link_bytes: bytes carried by each link so far.
 // send and next throw TimeOverflow where time would pass kTimeMax, or an error of their own where theirs ends earlier.
 template <class N>
@@ -60,6 +61,7 @@ concept Network = requires(N& n, EventId id, const Message& message, Nanos at, s
   n.send(message);
   n.wake(id, at);
   { n.next(due) } -> std::same_as<bool>;
+  { n.stalled() } -> std::same_as<bool>;
   { n.link_bytes() } -> std::same_as<std::vector<std::uint64_t>>;
 };
 

@@ -32,7 +32,8 @@ namespace gccl::sim {
 // - start(id, route, bytes, least_ns, now): a flow begins that takes at least least_ns. Route and bytes are not empty,
 //   and `now` is not before the last instant that advance() returned;
 // - advance(limit, ended): plays until the first instant in which flows end, or until `limit` (< 0: none), whichever is
-//   earlier. Appends the ids of the flows that ended, and returns the instant. Requires !idle();
+//   earlier. Appends the ids of the flows that ended, and returns the instant; -1: there is no limit, and links that
+//   are down hold back all flows for good. Requires !idle();
 // - kTimeMax, Overflow: next throws one where time would pass that.
 template <class Flows>
 class SharedNetwork {
@@ -44,6 +45,7 @@ class SharedNetwork {
   void send(const Message& message);
   void wake(EventId id, Nanos at) { add(at, {Kind::timer, id}); }
   bool next(std::vector<EventId>& due);
+  bool stalled() const { return !flows_.idle() || !waiting_.empty(); }
   std::vector<std::uint64_t> link_bytes() const { return link_bytes_; }
   const Detours& detours() const { return detours_; }
 
@@ -80,6 +82,7 @@ class SharedNetwork {
   void end(std::uint32_t slot, std::vector<EventId>& due);
   void carry_out(const LinkChanges::Instant& instant);
   bool turn(Slot& slot);
+  bool down(const Slot& slot);
   void find(Card from, Card to, Ways::Found* found);
   double bandwidth(LinkId l) const { return changed_.empty() ? cluster_.links()[l].bandwidth_GBps : changed_[l].first; }
 
@@ -104,6 +107,7 @@ class SharedNetwork {
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Entry> batch_;  // of the instant at hand, as are these slots
   std::vector<std::uint32_t> starting_, ended_;
+  std::vector<std::uint32_t> waiting_;  // slots of messages without bytes, until their links are up
 };
 
 template <class Flows>
@@ -130,19 +134,29 @@ void SharedNetwork<Flows>::carry_out(const LinkChanges::Instant& instant) {
       flows_.set_capacity(c.link, c.bandwidth_GBps, now_);
     }
     ways_.find_anew();
-    if (!instant.reroutes) return;
-    detours_.avoid(instant.dead);
-    for (Queue& q : queues_) {
-      for (std::uint32_t i = q.first; i != kNone; i = slots_[i].next) turn(slots_[i]);
-      for (const std::uint32_t i : q.flowing) {
-        const std::uint32_t before = slots_[i].way;
-        if (before == Ways::kNone || slots_[i].message.bytes == 0) continue;
-        for (const LinkId l : route(slots_[i])) --flows_on_[l];
-        if (turn(slots_[i])) flows_.move(i, route(slots_[i]), now_);
-        for (const LinkId l : route(slots_[i])) ++flows_on_[l];
+    if (instant.reroutes) {
+      detours_.avoid(instant.dead);
+      for (Queue& q : queues_) {
+        for (std::uint32_t i = q.first; i != kNone; i = slots_[i].next) turn(slots_[i]);
+        for (const std::uint32_t i : q.flowing) {
+          for (const LinkId l : route(slots_[i])) --flows_on_[l];
+          if (turn(slots_[i]) && slots_[i].message.bytes > 0) flows_.move(i, route(slots_[i]), now_);
+          for (const LinkId l : route(slots_[i])) ++flows_on_[l];
+        }
       }
     }
+    std::erase_if(waiting_, [&](std::uint32_t i) {
+      if (down(slots_[i])) return false;
+      ended_.push_back(i);
+      return true;
+    });
   }
+}
+
+// A message without bytes needs its links, too; flows with bytes stand still by themselves.
+template <class Flows>
+bool SharedNetwork<Flows>::down(const Slot& slot) {
+  return changes_ && std::ranges::any_of(route(slot), [&](LinkId l) { return changed_[l].first == 0; });
 }
 
 // Lets the message take the way that a new one would. False where that has the same links.
@@ -242,7 +256,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
     q.first = slots_[slot].next;
     q.flowing.push_back(slot);
     for (const LinkId l : route(slots_[slot])) ++flows_on_[l];
-    (m.bytes == 0 ? ended_ : starting_).push_back(slot);
+    (m.bytes > 0 ? starting_ : down(slots_[slot]) ? waiting_ : ended_).push_back(slot);
   }
 }
 
@@ -301,9 +315,12 @@ bool SharedNetwork<Flows>::next(std::vector<EventId>& due) {
   for (;;) {
     take_due(due);
     if (due.size() > before) return true;
+    if (!ended_.empty()) continue;
     if (!flows_.idle()) {
-      now_ = std::max(now_, flows_.advance(agenda_.empty() ? -1 : agenda_.next(), ended_));
-    } else if (expected_ > 0) {
+      const Nanos at = flows_.advance(agenda_.empty() ? -1 : agenda_.next(), ended_);
+      if (at < 0) return false;
+      now_ = std::max(now_, at);
+    } else if (expected_ > 0 || (!waiting_.empty() && !agenda_.empty())) {
       now_ = agenda_.next();
     } else {
       return false;

@@ -73,7 +73,7 @@ struct TraceSpan {  // one step of one lane of one rank
 };
 
 struct Outcome {
-  Nanos time_ns = 0;                    // until the last operation has ended everywhere
+  Nanos time_ns = 0;                    // until the last operation has ended everywhere, or nothing more happens
   std::vector<Nanos> begin_ns, end_ns;  // per operation: first rank in, last rank out
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;                // carried by messages

@@ -32,7 +32,8 @@ void FairFlows::start(EventId id, std::span<const LinkId> route, Count bytes, Na
   f.left = double(bytes);
   f.bound = least_ns > 0 ? double(bytes) / double(least_ns) : std::numeric_limits<double>::infinity();
   f.since = clock_;
-  f.instant = now;
+  f.ends = std::numeric_limits<double>::infinity();
+  f.instant = kNever;
   rates_[id].value = 0;
   ++active_;
   enter(id, route);
@@ -68,7 +69,7 @@ Nanos FairFlows::advance(Nanos limit, std::vector<EventId>& ended) {
   if (!changing_.empty()) set_rates();
   const std::size_t before = ended.size();
   while (ended.size() == before) {
-    if (ends_.empty() && limit < 0) throw std::logic_error("no flow in flight ends");
+    if (ends_.empty() && limit < 0) return -1;
     if (ends_.empty() || (limit >= 0 && ends_.next() > limit)) {
       clock_ = std::max(clock_, double(limit));
       return limit;
@@ -165,13 +166,14 @@ void FairFlows::schedule(EventId id, double rate) {
   f.left = std::max(0.0, f.left - rates_[id].value * (clock_ - f.since));
   f.since = clock_;
   rates_[id].value = rate;
-  f.ends = clock_ + f.left / rate;
-  f.instant = nearest_ns(f.ends);
+  f.ends = rate > 0 ? clock_ + f.left / rate : std::numeric_limits<double>::infinity();
+  f.instant = rate > 0 ? nearest_ns(f.ends) : kNever;
   if (f.noted < 0 || f.noted > f.instant) note(id);
 }
 
 void FairFlows::note(EventId id) {
   Flow& f = flows_[id];
+  if (f.instant == kNever) return;
   f.noted = f.instant;
   ends_.add(f.instant, id);
 }

@@ -27,12 +27,13 @@ class FairFlows {
   // Ids are small numbers: there is a place for each up to the largest.
   void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now);
   Nanos advance(Nanos limit, std::vector<EventId>& ended);
-  // The link has this bandwidth from now on.
+  // The link has this bandwidth from now on; with 0 the flows over it stand still.
   void set_capacity(LinkId link, double GBps, Nanos now);
   // The rest of a flow in flight takes these links from now on, which are not none.
   void move(EventId id, std::span<const LinkId> route, Nanos now);
 
  private:
+  static constexpr Nanos kNever = kTimeMax;   // nearest_ns returns less
   static constexpr std::uint32_t kOwn = ~0u;  // a bottleneck that is no link: the flow's own bound
   struct Place {
     EventId flow;
@@ -69,7 +70,7 @@ class FairFlows {
     double left = 0, bound = 0;                   // bytes, bytes/ns
     double since = 0;                             // `left` is of then
     double ends = 0;                              // at its rate
-    Nanos instant = -1;                           // in which it ends; -1: it is not in flight
+    Nanos instant = -1;                           // in which it ends, or kNever; -1: it is not in flight
     Nanos noted = -1;  // its first entry in the agenda, which may be earlier than that; -1: none
   };
   struct Share {

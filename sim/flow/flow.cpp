@@ -55,11 +55,11 @@ Outcome run_flow(const Workload& workload) {
   Outcome out = Executor<SharedNetwork<FairFlows>>(workload, network).run();
   out.link_shares = changes.mean_shares(out.time_ns);
   FaultOutcome& f = out.faults.emplace();
-  f.completed = !network.detours().unreachable();
+  f.completed = !network.stalled();
   f.survivors = Rank(workload.cards.size());
   f.epochs = 1;
   f.rerouted = network.detours().made();
-  f.throughput_after = throughput_after(workload, out, changes.first(), changes.last());
+  if (f.completed) f.throughput_after = throughput_after(workload, out, changes.first(), changes.last());
   f.slowest = out.slowest;
   f.trace = trace_of(out);
   for (std::size_t i = 0; i < workload.faults->faults.size(); ++i) {

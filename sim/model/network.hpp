@@ -19,6 +19,7 @@ class ModelNetwork {
 
   Nanos now() const { return calendar_.now(); }
   void wake(EventId id, Nanos at) { calendar_.push(at, id); }
+  bool stalled() const { return false; }
   std::vector<std::uint64_t> link_bytes() const { return links_.bytes(); }
 
   bool next(std::vector<EventId>& due) {
