@@ -146,6 +146,10 @@ void Detours::around(Card from, Card to, std::vector<LinkId>* route) {
   std::vector<std::uint32_t> front{begin}, next;
   std::vector<bool> seen(names_->places(), false);
   seen[begin] = true;
+  const auto in_another_node = [&](std::uint32_t place) {
+    const std::optional<Rank> node = names_->node_of(place);
+    return node && *node != cluster_.node_of(from) && *node != cluster_.node_of(to);
+  };
   const std::uint64_t turn = splitmix::hash(std::uint64_t(from) << 32 | to);
   while (!front.empty() && !seen[end]) {
     next.clear();
@@ -154,7 +158,7 @@ void Detours::around(Card from, Card to, std::vector<LinkId>* route) {
       for (std::size_t i = 0; i < links.size(); ++i) {
         const LinkId l = links[(i + turn) % links.size()];
         const std::uint32_t there = names_->ends()[l].to;
-        if (dead_[l] || seen[there]) continue;
+        if (dead_[l] || seen[there] || in_another_node(there)) continue;
         seen[there] = true;
         came[there] = l;
         next.push_back(there);

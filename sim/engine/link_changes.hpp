@@ -45,7 +45,8 @@ class Detours {
   explicit Detours(const Cluster& cluster) : cluster_(cluster) {}
 
   void avoid(const std::vector<LinkId>& dead);
-  // Changes the route where it takes a link to be avoided. Where there is no other way it stays as it is.
+  // Changes the route where it takes a link to be avoided. Ways through other nodes than the two cards' are none: no
+  // host forwards what belongs to others. Where there is no other way it stays as it is.
   void around(Card from, Card to, std::vector<LinkId>* route);
   std::uint64_t made() const { return made_; }  // pairs of cards that took another way
 

@@ -50,6 +50,10 @@ std::vector<LinkId> LinkNames::cable(const std::string& nic) const {
   return all;
 }
 
+std::optional<Rank> LinkNames::node_of(std::uint32_t place) const {
+  return in_node(places_[place]) ? std::optional(Rank(std::stoul(places_[place].substr(4)))) : std::nullopt;
+}
+
 std::vector<std::string> LinkNames::nics() const {
   std::vector<std::string> all;
   std::copy_if(places_.begin(), places_.end(), std::back_inserter(all), is_nic);

@@ -29,6 +29,7 @@ class LinkNames {
   };
   const std::vector<Ends>& ends() const { return ends_; }
   std::size_t places() const { return places_.size(); }
+  std::optional<Rank> node_of(std::uint32_t place) const;  // none: it is outside nodes
 
  private:
   std::vector<std::string> names_;  // by link

@@ -66,3 +66,40 @@ TEST_CASE("flow: a NIC without a substitute may be down for longer than it takes
   CHECK(row["time_us"].get<double>() == doctest::Approx(alone + 12000).epsilon(0.01));
   CHECK(throughput(row) == doctest::Approx(100).epsilon(0.01));
 }
+
+TEST_CASE("flow: nodes that take no part forward nothing") {
+  // Nodes 0 and 1 hang on two switches that a cable joins; node 2 has a NIC on each.
+  Json document = Json::parse(R"({
+    "schema": "gccl/cluster/1", "name": "bridged",
+    "parameters": {
+      "card": {"overhead_ns": 400, "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": "64KiB",
+      "links": {"bus": {"bandwidth_GBps": 50, "latency_ns": 300}, "port": {"bandwidth_GBps": 25, "latency_ns": 1000}}},
+    "nodes": [
+      {"count": 2, "cards": 1, "nics": {"count": 1, "bus": "bus", "port": "port"}},
+      {"count": 1, "cards": 1, "nics": {"count": 2, "bus": "bus", "port": "port", "cards": [[0], [0]]}}],
+    "fabric": {
+      "kind": "custom", "switches": ["A", "B", "C"],
+      "links": [{"between": ["A", "B"], "link": "port"}],
+      "ports": [
+        {"switch": "A", "nodes": [0, 0], "nics": [0, 0]}, {"switch": "B", "nodes": [1, 1], "nics": [0, 0]},
+        {"switch": "A", "nodes": [2, 2], "nics": [0, 0]}, {"switch": "B", "nodes": [2, 2], "nics": [1, 1]}]}})");
+  Json run = {{"collective", "allreduce"}, {"bytes", "1MiB"}, {"algorithms", "ring"}, {"chunks", 1}};
+  run["recovery"] = {{"reroute_after_us", 100}};
+  const Json lost = Json::array({{{"kind", "link_down"}, {"link", "A->B"}, {"at_us", 0}},
+                                 {{"kind", "link_down"}, {"link", "B->A"}, {"at_us", 0}}});
+  const Folder folder;
+  for (const bool detour : {false, true}) {
+    CAPTURE(detour);
+    if (detour) {
+      document["fabric"]["links"].push_back({{"between", {"A", "C"}}, {"link", "port"}});
+      document["fabric"]["links"].push_back({{"between", {"C", "B"}}, {"link", "port"}});
+    } else {
+      document["fabric"]["switches"] = {"A", "B"};
+    }
+    const auto file = folder.write("bridged.json", document.dump());
+    const Json row = played(run, {{"cluster", file.string()}, {"ranks", 2}}, lost);
+    CHECK(row["faults"]["completed"] == detour);
+    CHECK(row["faults"]["rerouted"] == (detour ? 2 : 0));
+    document["fabric"]["switches"] = {"A", "B", "C"};
+  }
+}
