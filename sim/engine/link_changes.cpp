@@ -114,9 +114,6 @@ std::map<LinkId, double> LinkChanges::mean_shares(Nanos until) const {
     for (const auto& [l, share] : instants_[i].degraded)
       shares.try_emplace(l, 1.0).first->second -= (1 - share) * double(end - instants_[i].at) / double(until);
   }
-  // Of links that messages are moved away from nobody knows how much they carried.
-  for (const Instant& i : instants_)
-    for (const LinkId l : i.dead) shares.erase(l);
   return shares;
 }
 

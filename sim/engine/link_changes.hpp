@@ -29,7 +29,7 @@ class LinkChanges {
   };
   const std::vector<Instant>& instants() const { return instants_; }  // by time
   Nanos first() const { return first_; }                              // begin of the first fault; -1: there is none
-  // Of each degraded link's bandwidth, in the mean until then; without links that are avoided at some time.
+  // Of each degraded link's bandwidth, in the mean until then.
   std::map<LinkId, double> mean_shares(Nanos until) const;
   Nanos last() const { return last_; }  // when all that ends has ended and all messages go their ways
 

@@ -38,7 +38,8 @@ namespace gccl::sim {
 template <class Flows>
 class SharedNetwork {
  public:
-  // `changes` outlive it; null: links stay as they are. Flows that take part in them have set_capacity() and move().
+  // `changes` outlive it; null: links stay as they are. Flows that take part in them have set_capacity(), left() and
+  // move().
   explicit SharedNetwork(const Cluster& cluster, const LinkChanges* changes = nullptr);
 
   Nanos now() const { return now_; }
@@ -81,7 +82,7 @@ class SharedNetwork {
   bool held_up_elsewhere(const Slot& flowing, LinkId narrowest);
   void end(std::uint32_t slot, std::vector<EventId>& due);
   void carry_out(const LinkChanges::Instant& instant);
-  bool turn(Slot& slot);
+  bool turn(Slot& slot, Count left);
   bool down(const Slot& slot);
   void find(Card from, Card to, Ways::Found* found);
   double bandwidth(LinkId l) const { return changed_.empty() ? cluster_.links()[l].bandwidth_GBps : changed_[l].first; }
@@ -137,10 +138,11 @@ void SharedNetwork<Flows>::carry_out(const LinkChanges::Instant& instant) {
     if (instant.reroutes) {
       detours_.avoid(instant.dead);
       for (Queue& q : queues_) {
-        for (std::uint32_t i = q.first; i != kNone; i = slots_[i].next) turn(slots_[i]);
+        for (std::uint32_t i = q.first; i != kNone; i = slots_[i].next) turn(slots_[i], slots_[i].message.bytes);
         for (const std::uint32_t i : q.flowing) {
+          const Count bytes = slots_[i].message.bytes;
           for (const LinkId l : route(slots_[i])) --flows_on_[l];
-          if (turn(slots_[i]) && slots_[i].message.bytes > 0) flows_.move(i, route(slots_[i]), now_);
+          if (turn(slots_[i], bytes ? Count(flows_.left(i, now_)) : 0) && bytes) flows_.move(i, route(slots_[i]), now_);
           for (const LinkId l : route(slots_[i])) ++flows_on_[l];
         }
       }
@@ -159,13 +161,15 @@ bool SharedNetwork<Flows>::down(const Slot& slot) {
   return changes_ && std::ranges::any_of(route(slot), [&](LinkId l) { return changed_[l].first == 0; });
 }
 
-// Lets the message take the way that a new one would. False where that has the same links.
+// Lets what is left of the message take the way that a new one would. False where that has the same links.
 template <class Flows>
-bool SharedNetwork<Flows>::turn(Slot& slot) {
+bool SharedNetwork<Flows>::turn(Slot& slot, Count left) {
   if (slot.way == Ways::kNone) return false;
   const std::uint32_t before = slot.way;
   slot.way = ways_.of(slot.message.from, slot.message.to);
   ways_.hold(slot.way);
+  for (const LinkId l : ways_[before].links()) link_bytes_[l] -= left;
+  for (const LinkId l : ways_[slot.way].links()) link_bytes_[l] += left;
   const bool turned = !std::ranges::equal(ways_[before].links(), ways_[slot.way].links());
   ways_.release(before);
   return turned;

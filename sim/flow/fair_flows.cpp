@@ -130,6 +130,11 @@ void FairFlows::set_capacity(LinkId link, double GBps, Nanos now) {
   for (const Place& p : links_[link].flows) change(p.flow);
 }
 
+double FairFlows::left(EventId id, Nanos now) const {
+  const Flow& f = flows_[id];
+  return std::max(0.0, f.left - rates_[id].value * (std::max(clock_, double(now)) - f.since));
+}
+
 void FairFlows::move(EventId id, std::span<const LinkId> route, Nanos now) {
   clock_ = std::max(clock_, double(now));
   leave(id);

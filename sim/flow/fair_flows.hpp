@@ -29,6 +29,7 @@ class FairFlows {
   Nanos advance(Nanos limit, std::vector<EventId>& ended);
   // The link has this bandwidth from now on; with 0 the flows over it stand still.
   void set_capacity(LinkId link, double GBps, Nanos now);
+  double left(EventId id, Nanos now) const;  // bytes that the flow has not carried
   // The rest of a flow in flight takes these links from now on, which are not none.
   void move(EventId id, std::span<const LinkId> route, Nanos now);
 

@@ -103,3 +103,25 @@ TEST_CASE("flow: nodes that take no part forward nothing") {
     document["fabric"]["switches"] = {"A", "B", "C"};
   }
 }
+
+TEST_CASE("flow: what was moved to another way was carried by both") {
+  Json run = {{"collective", "broadcast"}, {"bytes", "64MiB"},  {"algorithms", "binomial"}, {"chunks", 1},
+              {"protocol", "Simple"},      {"groups", {{0, 1}}}};
+  run["recovery"] = {{"reroute_after_us", 100}};
+  const auto nics = [](const Json& row) {
+    for (const Json& tier : row["tiers"])
+      if (tier["tier"] == "nic") return tier;
+    return Json();
+  };
+  // In proportion: all NICs have the same bandwidth.
+  const auto links_used = [&](const Json& row) {
+    const Json tier = nics(row);
+    return tier["bytes"].get<double>() / tier["mean_utilisation"].get<double>() / row["time_us"].get<double>();
+  };
+  Json fault = kDown;
+  fault["at_us"] = 300;
+  const Json healthy = played(run, kOtherNics), moved = played(run, kOtherNics, Json::array({fault}));
+  REQUIRE(!nics(healthy).is_null());
+  CHECK(links_used(moved) > 1.2 * links_used(healthy));
+  CHECK(nics(moved)["bytes"] == nics(healthy)["bytes"]);
+}
