@@ -2,27 +2,28 @@
 #pragma once
 
 #include <map>
-#include <tuple>
 #include <vector>
 
-#include "libgccl/schedule/call.hpp"
+#include "libgccl/schedule/types.hpp"
 
 namespace gccl::sim {
 
+// Kind: calls of one are alike.
+template <class Kind>
 class Throughput {
  public:
-  void before(const Call& call, unsigned element_bytes, Nanos took) { of(call, element_bytes).before.push_back(took); }
-  void after(const Call& call, unsigned element_bytes, Nanos took) { of(call, element_bytes).after.push_back(took); }
+  void before(const Kind& kind, Nanos took) { all_[kind].before.push_back(took); }
+  void after(const Kind& kind, Nanos took) { all_[kind].after.push_back(took); }
 
-  // Operations a second after, in parts of those before, of the calls that there are both before and after; -1: none.
+  // Operations a second after, in parts of those before, of the kinds that there are both before and after; -1: none.
   // `typical`: the mean, or the median, of some times.
   template <class Typical>
   double relative(Typical typical) const {
     double then = 0, now = 0;
-    for (const auto& [call, times] : all_) {
+    for (const auto& [kind, times] : all_) {
       if (times.before.empty() || times.after.empty()) continue;
-      then += typical(times.before);
-      now += typical(times.after);
+      then += typical(times.before) * double(times.after.size());
+      now += typical(times.after) * double(times.after.size());
     }
     return now > 0 ? then / now : -1;
   }
@@ -31,9 +32,7 @@ class Throughput {
   struct Times {
     std::vector<Nanos> before, after;
   };
-  Times& of(const Call& call, unsigned element_bytes) { return all_[{call.kind, call.count, element_bytes}]; }
-
-  std::map<std::tuple<Collective, Count, unsigned>, Times> all_;
+  std::map<Kind, Times> all_;
 };
 
 }  // namespace gccl::sim

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "sim/engine/executor.hpp"
 #include "sim/engine/shared_network.hpp"
@@ -17,16 +20,31 @@ namespace {
 // are SimGrid's to the nanosecond: a flow begins where the last one in its nanosecond has ended, on any links.
 constexpr std::size_t kManyRanks = 256;
 
-// Operations a second after all faults, in parts of those before: by the mean times from one's end to the next one's,
+// How fast operations are after all faults. Each is timed from the end of the operation before it on the same ranks,
 // since ranks that were held up enter the next one late.
 double throughput_after(const Workload& w, const Outcome& out, Nanos first, Nanos last) {
-  Throughput all;
-  for (std::size_t i = 0; i < out.begin_ns.size(); ++i) {
-    const SimulatedOperation& o = w.operations[i];
-    const Nanos since = i == 0 ? out.begin_ns[0] : out.end_ns[i - 1], took = out.end_ns[i] - since;
-    if (first < 0 || out.end_ns[i] <= first) all.before(o.call, o.element_bytes, took);
-    if (first >= 0 && since >= last) all.after(o.call, o.element_bytes, took);
-  }
+  // Alike are the same calls on one communicator of one stream: stream, place in the stage, and what is done.
+  using Kind = std::tuple<std::size_t, std::size_t, const Layout*, const Algorithm*, Count, Rank, unsigned>;
+  Throughput<Kind> all;
+  for (std::size_t s = 0; s < w.streams.size(); ++s)
+    for (std::size_t i = 0; i < w.streams[s].size(); ++i)
+      for (std::size_t place = 0; place < w.streams[s][i].size(); ++place) {
+        const std::uint32_t number = w.streams[s][i][place];
+        const SimulatedOperation& o = w.operations[number];
+        Nanos since = out.begin_ns[number];
+        if (i > 0) {
+          const Stage& previous = w.streams[s][i - 1];
+          const bool same = place < previous.size() && w.operations[previous[place]].layout == o.layout &&
+                            w.operations[previous[place]].members == o.members;
+          since = same ? out.end_ns[previous[place]] : 0;
+          if (!same)
+            for (const std::uint32_t p : previous) since = std::max(since, out.end_ns[p]);
+        }
+        const Kind kind{s, place, o.layout.get(), o.algorithm, o.call.count, o.call.root, o.element_bytes};
+        const Nanos took = out.end_ns[number] - since;
+        if (out.end_ns[number] <= first) all.before(kind, took);
+        if (since >= last) all.after(kind, took);
+      }
   return all.relative([](const std::vector<Nanos>& of) {
     return double(std::accumulate(of.begin(), of.end(), Nanos{0})) / double(of.size());
   });
@@ -59,7 +77,8 @@ Outcome run_flow(const Workload& workload) {
   f.survivors = Rank(workload.cards.size());
   f.epochs = 1;
   f.rerouted = network.detours().made();
-  if (f.completed) f.throughput_after = throughput_after(workload, out, changes.first(), changes.last());
+  if (f.completed && changes.first() >= 0)
+    f.throughput_after = throughput_after(workload, out, changes.first(), changes.last());
   f.slowest = out.slowest;
   f.trace = trace_of(out);
   for (std::size_t i = 0; i < workload.faults->faults.size(); ++i) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <vector>
 
 #include "sim/fault/throughput.hpp"
 #include "sim/protocol/ranks.hpp"
@@ -82,7 +84,7 @@ void ProtocolRanks::judge(Outcome* out) {
   f.violations.insert(f.violations.end(), violations_.begin(), violations_.end());
 
   // Times.
-  Throughput throughput;
+  Throughput<std::tuple<Collective, Count, unsigned>> throughput;
   const bool any_left = std::ranges::any_of(all, &RankWitness::left);
   for (const RankWitness& w : all)
     for (std::size_t o = 0; (w.left() || !any_left) && o < w.done_in.size(); ++o)
@@ -90,9 +92,10 @@ void ProtocolRanks::judge(Outcome* out) {
   for (const auto& [key, t] : executions_) {
     if (t.end < 0) continue;
     const SimulatedOperation& o = workload_.operations[key.second];
+    const std::tuple kind{o.call.kind, o.call.count, o.element_bytes};
     const Nanos took = t.end - t.begin;
-    if (first_fault_ < 0 || t.end <= first_fault_) throughput.before(o.call, o.element_bytes, took);
-    if (first_fault_ >= 0 && t.begin >= std::max(last_fault_, resumed)) throughput.after(o.call, o.element_bytes, took);
+    if (first_fault_ < 0 || t.end <= first_fault_) throughput.before(kind, took);
+    if (first_fault_ >= 0 && t.begin >= std::max(last_fault_, resumed)) throughput.after(kind, took);
   }
   f.throughput_after = throughput.relative(median);
   for (const Times& t : operations_) {

@@ -67,6 +67,55 @@ TEST_CASE("flow: a NIC without a substitute may be down for longer than it takes
   CHECK(throughput(row) == doctest::Approx(100).epsilon(0.01));
 }
 
+TEST_CASE("flow: throughput after faults compares what is alike") {
+  const Json longer = {{"collective", "allreduce"}, {"bytes", "4MiB"}, {"algorithm", "ring"}, {"groups", {{0, 1}}}};
+  Json shorter = longer, pairs = longer;
+  shorter["bytes"] = "64KiB";
+  pairs["groups"] = {{0, 1}, {2, 3}};
+  const auto half = [](double at_us) {
+    return Json{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", 50}, {"at_us", at_us}};
+  };
+  Json for_a_while = half(2000);
+  for_a_while["for_us"] = 1000;
+  for (const Json& run : {Json{{"sequence", {longer}}, {"repeats", 60}}, Json{{"sequence", {pairs}}, {"repeats", 60}},
+                          Json{{"sequence", {shorter, longer, shorter}}, {"repeats", 60}},
+                          Json{{"concurrent", {{longer}, {longer}}}, {"repeats", 60}},
+                          Json{{"concurrent", {{longer}, {longer}}}, {"repeats", 75}}}) {
+    CAPTURE(run.dump());
+    CHECK(throughput(played(run, kOtherNics, Json::array({for_a_while}))) == doctest::Approx(100).epsilon(0.005));
+  }
+  // A ring of long blocks takes about twice as long on half of the bandwidth.
+  CHECK(throughput(played({{"sequence", {longer}}, {"repeats", 60}}, kOtherNics, Json::array({half(2000)}))) ==
+        doctest::Approx(52).epsilon(0.05));
+  // Long ones before and short ones after say nothing of each other.
+  Json list = Json::array();
+  for (int i = 0; i < 48; ++i) list.push_back(i < 8 ? longer : shorter);
+  const Json row = played({{"sequence", list}}, kOtherNics, Json::array({half(700)}));
+  CHECK(row["faults"]["throughput_after_percent"].is_null());
+}
+
+TEST_CASE("flow: what was moved to another way was carried by both") {
+  Json run = {{"collective", "broadcast"}, {"bytes", "64MiB"},  {"algorithms", "binomial"}, {"chunks", 1},
+              {"protocol", "Simple"},      {"groups", {{0, 1}}}};
+  run["recovery"] = {{"reroute_after_us", 100}};
+  const auto nics = [](const Json& row) {
+    for (const Json& tier : row["tiers"])
+      if (tier["tier"] == "nic") return tier;
+    return Json();
+  };
+  // In proportion: all NICs have the same bandwidth.
+  const auto links_used = [&](const Json& row) {
+    const Json tier = nics(row);
+    return tier["bytes"].get<double>() / tier["mean_utilisation"].get<double>() / row["time_us"].get<double>();
+  };
+  Json fault = kDown;
+  fault["at_us"] = 300;
+  const Json healthy = played(run, kOtherNics), moved = played(run, kOtherNics, Json::array({fault}));
+  REQUIRE(!nics(healthy).is_null());
+  CHECK(links_used(moved) > 1.2 * links_used(healthy));
+  CHECK(nics(moved)["bytes"] == nics(healthy)["bytes"]);
+}
+
 TEST_CASE("flow: nodes that take no part forward nothing") {
   // Nodes 0 and 1 hang on two switches that a cable joins; node 2 has a NIC on each.
   Json document = Json::parse(R"({
@@ -102,26 +151,4 @@ TEST_CASE("flow: nodes that take no part forward nothing") {
     CHECK(row["faults"]["rerouted"] == (detour ? 2 : 0));
     document["fabric"]["switches"] = {"A", "B", "C"};
   }
-}
-
-TEST_CASE("flow: what was moved to another way was carried by both") {
-  Json run = {{"collective", "broadcast"}, {"bytes", "64MiB"},  {"algorithms", "binomial"}, {"chunks", 1},
-              {"protocol", "Simple"},      {"groups", {{0, 1}}}};
-  run["recovery"] = {{"reroute_after_us", 100}};
-  const auto nics = [](const Json& row) {
-    for (const Json& tier : row["tiers"])
-      if (tier["tier"] == "nic") return tier;
-    return Json();
-  };
-  // In proportion: all NICs have the same bandwidth.
-  const auto links_used = [&](const Json& row) {
-    const Json tier = nics(row);
-    return tier["bytes"].get<double>() / tier["mean_utilisation"].get<double>() / row["time_us"].get<double>();
-  };
-  Json fault = kDown;
-  fault["at_us"] = 300;
-  const Json healthy = played(run, kOtherNics), moved = played(run, kOtherNics, Json::array({fault}));
-  REQUIRE(!nics(healthy).is_null());
-  CHECK(links_used(moved) > 1.2 * links_used(healthy));
-  CHECK(nics(moved)["bytes"] == nics(healthy)["bytes"]);
 }

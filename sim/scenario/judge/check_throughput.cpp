@@ -15,7 +15,7 @@ void read_throughput(const json::Node& value, const ScenarioRun& run, Expectatio
 Judgement judge_throughput(const Expectation& e, const ResultRows& rows, std::size_t i) {
   const nlohmann::json& found = faults_of(rows, i).at("throughput_after_percent");
   if (found.is_null())
-    return {fmt::format("no operation ended before the first fault of which the like began after the last, for {}",
+    return {fmt::format("no operation ended before the first fault, or none like it began after the last, for {}",
                         rows.name(i)),
             false, kUnlimited};
   const double percent = found.get<double>();
