@@ -85,6 +85,7 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
     way.enter(leg.stage);
     const BookedLink::Passage passage = links_.book_long(place, way.head(), piece, calendar_.now());
     p.owner = alone ? slot : BookedLink::Long::kNobody;
+    p.latest = passage.tail == p.line.end() ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
     if (place == narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
@@ -115,6 +116,7 @@ void LongMessages::interrupt(BookedLink::Long& where, Nanos at) {
     if (p.owner != slot) return;
     p.owner = BookedLink::Long::kNobody;
     const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
+    p.owner_end = end;
     p.line.end_at(end);
     due = std::max(due, end - leg.before);
   });
@@ -128,12 +130,8 @@ bool LongMessages::ended(std::uint32_t slot) {
   Train& t = trains_[slot];
   if (t.due != calendar_.now()) return false;  // it was interrupted
   Nanos late = 0;                              // short messages have passed meanwhile
-  each_link(t, [&](std::uint32_t, BookedLink::Long& p, const LinkSet::Leg&) {
-    if (p.owner != slot || p.owed == 0) return;
-    late = std::max(late, p.owed);
-    p.owner_end += p.owed;
-    p.line.end_at(p.owner_end);
-    p.owed = 0;
+  each_link(t, [&](std::uint32_t place, BookedLink::Long& p, const LinkSet::Leg&) {
+    if (p.latest == slot && p.owed > 0) late = std::max(late, links_.pay(place, p));
   });
   if (late > 0) {
     await(slot, t.due + late);
@@ -152,6 +150,7 @@ void LongMessages::leave(std::uint32_t slot) {
   each_link(t, [&](std::uint32_t place, BookedLink::Long& p, const LinkSet::Leg&) {
     links_.count(place, t.message.bytes);
     if (p.owner == slot) p.owner = BookedLink::Long::kNobody;
+    if (p.latest == slot) p.latest = BookedLink::Long::kNobody;
   });
   const std::uint64_t key = queue(t);
   if (!t.message.set) ways_.release(t.way);

@@ -360,6 +360,41 @@ TEST_CASE("spans are recorded for the traced ranks and dropped beyond the bound"
   CHECK(out.spans_dropped == 3);
 }
 
+// Each link carries 10 bytes a nanosecond, so those into one card need a tenth of their bytes, and their two latencies.
+TEST_CASE(
+    "a link carries no more than it can where short messages pass long ones, and the next long one pays for none") {
+  const Star star(5, 10, 1000);
+  constexpr Count kShort = 128 << 10, kLong = 256 << 10;
+  // When the messages that `more` and these send have arrived, by id.
+  const auto arrivals = [&](const std::vector<Message>& first, const std::map<EventId, Message>& more) {
+    ModelNetwork network(star);
+    for (const Message& m : first) network.send(m);
+    for (const auto& [id, m] : more) network.wake(id, m.at);
+    std::map<EventId, Nanos> at;
+    std::vector<EventId> due;
+    while (network.next(due)) {
+      for (const EventId id : due) {
+        at[id] = network.now();
+        if (const auto m = more.find(id); m != more.end()) network.send(m->second);
+      }
+      due.clear();
+    }
+    return at;
+  };
+  const auto message = [](EventId id, Card from, Count bytes, Nanos at) {
+    return Message{
+        .id = id, .from = from, .to = 4, .lane = from, .bytes = bytes, .at = at, .receive_ns = 0, .least_ns = 0};
+  };
+  // One that is booked for later, before the long one comes.
+  auto at = arrivals({message(1, 1, kShort, 20000), message(2, 0, kLong, 0)}, {});
+  CHECK(std::max(at[1], at[2]) >= Nanos(kShort / 10 + kLong / 10 + 2000));
+  // One that passes two that take turns; and one that comes when all is over.
+  at = arrivals({message(1, 0, kLong, 0), message(2, 1, kLong, 0)},
+                {{10, message(3, 2, kShort, 30000)}, {11, message(4, 3, kLong, 1000000)}});
+  CHECK(std::max({at[1], at[2], at[3]}) >= Nanos(kShort / 10 + 2 * (kLong / 10) + 2000));
+  CHECK(at[4] == 1000000 + Nanos(kLong / 10) + 2000);
+}
+
 TEST_CASE("messages of one instant are booked in the order of their sends, however many there are") {
   constexpr Card kCards = 50;
   const Star star(kCards + 1, 10, 500);  // 100 bytes take 10 ns
