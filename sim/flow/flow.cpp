@@ -23,8 +23,8 @@ constexpr std::size_t kManyRanks = 256;
 // How fast operations are after all faults. Each is timed from the end of the operation before it on the same ranks,
 // since ranks that were held up enter the next one late.
 double throughput_after(const Workload& w, const Outcome& out, Nanos first, Nanos last) {
-  // Alike are the same calls on one communicator of one stream: stream, place in the stage, and what is done.
-  using Kind = std::tuple<std::size_t, std::size_t, const Layout*, const Algorithm*, Count, Rank, unsigned>;
+  // Alike are the same calls of the same ranks in one stream.
+  using Kind = std::tuple<std::size_t, std::vector<Rank>, const Algorithm*, Count, Rank, unsigned>;
   Throughput<Kind> all;
   for (std::size_t s = 0; s < w.streams.size(); ++s)
     for (std::size_t i = 0; i < w.streams[s].size(); ++i)
@@ -34,13 +34,12 @@ double throughput_after(const Workload& w, const Outcome& out, Nanos first, Nano
         Nanos since = out.begin_ns[number];
         if (i > 0) {
           const Stage& previous = w.streams[s][i - 1];
-          const bool same = place < previous.size() && w.operations[previous[place]].layout == o.layout &&
-                            w.operations[previous[place]].members == o.members;
+          const bool same = place < previous.size() && w.operations[previous[place]].members == o.members;
           since = same ? out.end_ns[previous[place]] : 0;
           if (!same)
             for (const std::uint32_t p : previous) since = std::max(since, out.end_ns[p]);
         }
-        const Kind kind{s, place, o.layout.get(), o.algorithm, o.call.count, o.call.root, o.element_bytes};
+        const Kind kind{s, o.members, o.algorithm, o.call.count, o.call.root, o.element_bytes};
         const Nanos took = out.end_ns[number] - since;
         if (out.end_ns[number] <= first) all.before(kind, took);
         if (since >= last) all.after(kind, took);
