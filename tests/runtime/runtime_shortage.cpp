@@ -246,9 +246,10 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
       RANK_SUCCESS(GCCL_Init(&world, nullptr));
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      RANK_SUCCESS(GCCL_Barrier(c));
       if (rank == 0) {
         // The thread that connects may still be at the new communicator's connections, and ends without memory for
-        // them.
+        // them. The barrier has gone over one of these; nothing waits for the rest of its work.
         usleep(300000);
         starving = true;
         const GCCL_Result aborted = GCCL_Abort(c, 3);
