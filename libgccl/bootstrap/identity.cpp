@@ -14,7 +14,6 @@ namespace {
 
 using Kind = Launcher::Kind;
 
-constexpr Launcher kPmi = {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false};
 // PMIx names no variable for the size: what its hosts set instead. An allocation of SLURM's sets sizes in shells that
 // srun did not start.
 constexpr Launcher kLaunchers[] = {
@@ -44,13 +43,22 @@ constexpr Launcher kLaunchers[] = {
      nullptr,
      {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
      true},
-    kPmi,
+    {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false},
 };
 
 const char* first_set(const Environment& environment, std::span<const char* const> names) {
   for (const char* name : names)
     if (name && environment(name)) return name;
   return nullptr;
+}
+
+// Hydra, the mpiexec of MPICH and Intel MPI, starts ranks by srun or in a shell that SLURM has started, and they
+// inherit what SLURM says of that process. PMI's pair alone says nothing of who is the inner launcher: srun --mpi=pmi2
+// sets it, too, and the variables of each rank are to lead to the same answer. Hydra alone sets the local two.
+bool started_by_hydra(const Environment& environment) {
+  for (const char* name : {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"})
+    if (!environment(name)) return false;
+  return true;
 }
 
 // What one launcher's variables say.
@@ -123,18 +131,14 @@ Status identify(const Environment& given, int rank, int size, Identity* out) {
   std::int64_t stated_size = -1;  // the first size that any launcher states
   const char* stated_size_name = nullptr;
   const bool both_given = rank != -1 && size != -1;
-  // The mpiexec of MPICH and Intel MPI starts ranks by srun, or in a shell that SLURM has started: they inherit what
-  // SLURM says of that process. (srun --mpi=pmi2 says the same twice; then SLURM's variables say where ranks are, too.)
-  Stated pmi;
-  const bool inner_is_pmi = ask(environment, kPmi, &pmi).ok() && pmi.rank >= 0 && pmi.size >= 0;
+  const bool by_hydra = started_by_hydra(environment);
   for (const Launcher& launcher : kLaunchers) {
+    if (by_hydra && launcher.size_alone) continue;  // inherited
     Stated stated;
-    const bool may_be_outer = inner_is_pmi && launcher.size_alone;
     if (Status s = ask(environment, launcher, &stated); !s.ok()) {
-      if (both_given || may_be_outer) continue;  // both_given: they may be another program's variables
+      if (both_given) continue;  // another program's variables
       return s;
     }
-    if (may_be_outer && (stated.rank != pmi.rank || stated.size != pmi.size)) continue;
     if (stated.size >= 0 && stated_size < 0 && (stated.rank >= 0 || !launcher.size_alone))
       stated_size = stated.size, stated_size_name = stated.size_name;
     // Half of a pair will do where the caller gives the other half.

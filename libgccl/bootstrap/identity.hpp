@@ -32,9 +32,9 @@ struct Identity {
 };
 
 // `rank` and `size` are the caller's, -1 where the environment decides. Then launchers are asked in the order of
-// Launcher::Kind; none at all makes a job of one rank. PMI comes before PMIx and SLURM where it says something else
-// than they do. Variables with an empty value count as not set. GCCL_ERR_INVALID_ARGUMENT names the variable that is
-// wrong or missing; with `rank` and `size` both given no variable is.
+// Launcher::Kind; none at all makes a job of one rank. PMI comes before PMIx and SLURM where Hydra's variables of the
+// machine are set as well. Variables with an empty value count as not set. GCCL_ERR_INVALID_ARGUMENT names the variable
+// that is wrong or missing; with `rank` and `size` both given no variable is.
 Status identify(const Environment& environment, int rank, int size, Identity* out);
 
 }  // namespace gccl

@@ -89,23 +89,32 @@ TEST_CASE("launchers are asked in order, and none of them makes a job of one") {
   CHECK(identity(slurm).machines == Identity::Machines::several);
   CHECK(identity(pmi).machines == Identity::Machines::unknown);
 
-  // Hydra, which srun has started once on each node, or an sbatch script: SLURM's variables are of that process.
+  // Hydra, which srun has started once on each node, or an sbatch script: SLURM's variables are of that process. All
+  // ranks of the job go by PMI, those too whose rank and size happen to be that process's.
   const Variables proxy{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "2"}},
-      script{{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "9"}, {"SLURM_STEP_NUM_NODES", "1"}},
-      one_task{{"SLURM_PROCID", "0"}};
-  for (const Variables& outer : {proxy, script, one_task, both(pmix, proxy), both(pmix, {})}) {
-    is(identity(both(pmi, outer)), 6, 9, Kind::pmi);
-    is(identity(both({{"PMI_RANK", "0"}, {"PMI_SIZE", "7"}}, outer)), 0, 7, Kind::pmi);
-    CHECK(identity(both(pmi, outer)).machines == Identity::Machines::unknown);
+      script{{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"}},
+      one_task{{"SLURM_PROCID", "0"}}, wrong{{"SLURM_PROCID", "captain"}};
+  for (const Variables& outer : {proxy, script, one_task, wrong, both(pmix, proxy), both(pmix, {}), both(pmix, script),
+                                 both({{"PMIX_RANK", "0"}}, script)})
+    for (int size : {2, 4, 9})
+      for (int rank = 0; rank < size; ++rank) {
+        const Variables hydra{{"PMI_RANK", std::to_string(rank)},
+                              {"PMI_SIZE", std::to_string(size)},
+                              {"MPI_LOCALRANKID", std::to_string(rank % 2)},
+                              {"MPI_LOCALNRANKS", "2"}};
+        is(identity(both(hydra, outer)), rank, size, Kind::pmi);
+        CHECK(identity(both(hydra, outer)).machines ==
+              (size == 2 ? Identity::Machines::one : Identity::Machines::several));
+        is(identity(both(both(hydra, outer), openmpi)), 3, 5, Kind::openmpi);
+      }
+  // srun --mpi=pmi2 sets PMI's pair, and that of a shell which it has started is inherited by the srun in it.
+  for (const Variables& pmi2 :
+       {Variables{{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}, Variables{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
+        Variables{{"PMI_RANK", "0"}}, Variables{{"PMI_RANK", "9"}, {"PMI_SIZE", "9"}}}) {
+    is(identity(both(slurm, pmi2)), 5, 7, Kind::slurm);
+    CHECK(identity(both(slurm, pmi2)).machines == Identity::Machines::several);
+    is(identity(both(both(pmix, slurm), pmi2)), 4, 7, Kind::pmix);
   }
-  is(identity(both(both(pmi, proxy), openmpi)), 3, 5, Kind::openmpi);
-  // srun --mpi=pmi2 sets both, and SLURM's say more.
-  const Variables pmi2{{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}};
-  is(identity(both(slurm, pmi2)), 5, 7, Kind::slurm);
-  CHECK(identity(both(slurm, pmi2)).machines == Identity::Machines::several);
-  // Half of PMI's pair, or none that can be, is not asked before SLURM.
-  is(identity(both(slurm, {{"PMI_RANK", "0"}})), 5, 7, Kind::slurm);
-  is(identity(both(slurm, {{"PMI_RANK", "9"}, {"PMI_SIZE", "9"}})), 5, 7, Kind::slurm);
 
   // In a shell of an allocation that srun did not start: nobody was launched.
   CHECK(!identity({{"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "2"}}).launcher);
