@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 
 using namespace gccl;
 
@@ -20,13 +21,18 @@ std::vector<Card> first(Card n) {
 std::shared_ptr<const Cluster> shipped(const std::string& name) {
   return load_cluster(GCCL_SOURCE_DIR "/topologies/" + name + ".json");
 }
-std::shared_ptr<const Cluster> with(const std::string& nccl, const std::string& in_switch = "") {
-  return parse_cluster(R"({"schema": "gccl/cluster/1", "name": "c", "parameters": {"card": {"overhead_ns": 1,
-    "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": 1, "links": {"l": {"bandwidth_GBps": 100, "latency_ns": 1}})" +
-                           nccl + R"(}, "nodes": [{"count": 2, "cards": 4, "inside": {"kind": "switch", "link": "l")" +
-                           in_switch + R"(},
-    "nics": {"count": 2, "bus": "l", "port": {"bandwidth_GBps": 12, "latency_ns": 1}}}], "fabric": {"kind": "switch"}})",
-                       "c.json");
+std::string nodes(int count, const std::string& in_switch = "false") {
+  return R"({"count": )" + std::to_string(count) + R"(, "cards": 4, "inside": {"kind": "switch", "link": "l",
+    "in_switch": )" +
+         in_switch + R"(}, "nics": {"count": 2, "bus": "l", "port": {"bandwidth_GBps": 12, "latency_ns": 1}}})";
+}
+std::string description(const std::string& nccl, const std::string& nodes) {
+  return R"({"schema": "gccl/cluster/1", "name": "c", "parameters": {"card": {"overhead_ns": 1, "combine_GBps": 0,
+    "copy_GBps": 0}, "eager_bytes": 1, "links": {"l": {"bandwidth_GBps": 100, "latency_ns": 1}})" +
+         nccl + R"(}, "nodes": [)" + nodes + R"(], "fabric": {"kind": "switch"}})";
+}
+std::shared_ptr<const Cluster> with(const std::string& nccl, const std::string& of = nodes(2)) {
+  return parse_cluster(description(nccl, of), "c.json");
 }
 std::string refusal(const std::string& nccl) {
   try {
@@ -103,11 +109,24 @@ TEST_CASE("what a parameter set states of NCCL holds, and the rest follows from 
 }
 
 TEST_CASE("multicast is that of switches that have it, whatever the cards' architecture") {
-  const std::string hopper = R"(, "nccl": {"architecture": "hopper"})", in_switch = R"(, "in_switch": true)";
-  CHECK(machine(*with(hopper), first(4))->nvls.channels == 0);
-  CHECK(machine(*with(hopper, in_switch), first(4))->nvls.channels > 0);
-  CHECK(machine(*with(R"(, "nccl": {"architecture": "hopper", "nvls": false})", in_switch), first(4))->nvls.channels ==
-        0);
+  const auto nvls = [](const std::string& stated, const std::string& of, const std::vector<Card>& cards) {
+    const std::string nccl = R"(, "nccl": {"architecture": "hopper")" + stated + "}";
+    return machine(*with(nccl, of), cards)->nvls.channels > 0;
+  };
+  const std::string half = nodes(1) + ", " + nodes(1, "true");
+  for (const char* stated : {"", R"(, "nvls": true)"}) {
+    CHECK(nvls(stated, nodes(2, "true"), first(8)));
+    CHECK(!nvls(stated, half, first(8)));
+    CHECK(!nvls(stated, half, {0, 1, 2, 3}));
+    CHECK(nvls(stated, half, {4, 5, 6, 7}));
+  }
+  CHECK(!nvls("", nodes(2), first(4)));
+  CHECK(!nvls(R"(, "nvls": false)", nodes(2, "true"), first(4)));
+  // A set of other machines' may replace a description's own.
+  const auto plain = json::Node::parse(description("", nodes(2)), "c.json");
+  Parameters parameters = read_parameters(plain.at("parameters"));
+  parameters.nccl = {.architecture = NcclArchitecture::hopper, .nvls = true};
+  CHECK(machine(*read_cluster(plain, parameters), first(4))->nvls.channels == 0);
 }
 
 TEST_CASE("wrong statements about NCCL are one line with place and what was expected") {

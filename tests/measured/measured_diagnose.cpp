@@ -176,6 +176,14 @@ TEST_CASE("PCIe instead of NVLink is named on one node and on several") {
   }
 }
 
+TEST_CASE("PCIe is named also where the parameters state that NCCL uses multicast in switches") {
+  Planted p;
+  p.healthy["parameters"]["nccl"] = {{"architecture", "hopper"}, {"nvls", true}};
+  p.healthy["nodes"][0]["inside"]["in_switch"] = true;
+  p.cluster["nodes"][0]["inside"] = {{"kind", "switch"}, {"link", {{"bandwidth_GBps", 20}, {"latency_ns", 300}}}};
+  check_named(p, "pcie");
+}
+
 TEST_CASE("cards behind PCIe switches without peer-to-peer are named, healthy ones are not") {
   for (const double GBps : {10.0, 4.0, 1.8}) {
     CAPTURE(GBps);

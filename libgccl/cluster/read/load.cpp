@@ -56,7 +56,8 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");
   read_nodes(nodes, parameters, fabric && joins_cards(*fabric), parts);
-  if (parts.nccl.nvls.value_or(false) &&
+  // A set that replaces the description's may be of other machines.
+  if (!instead && parts.nccl.nvls.value_or(false) &&
       std::ranges::none_of(parts.types, [](const NodeType& type) { return type.in_switch > 0; }))
     nodes.fail(
         "found no switch with \"in_switch\": true, expected one, as \"nccl\" of the parameters has \"nvls\": true");

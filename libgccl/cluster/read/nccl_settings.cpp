@@ -51,7 +51,7 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
   m.architecture = *s.architecture;
   m.nodes = links.nodes, m.ranks = unsigned(cards.size());
   m.nvlink = true;
-  bool multicast = m.architecture >= NcclArchitecture::hopper, pairwise = false;
+  bool multicast = s.nvls.value_or(m.architecture >= NcclArchitecture::hopper), pairwise = false;
   // NCCL's channels are those of the node that has fewest.
   for (const auto& [node, on_node] : by_node) {
     const NodeType& type = composed->type_of(node);
@@ -72,7 +72,7 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
   m.graph = nccl_ring_graph(links);
   if (s.channels) m.graph = {*s.channels, *s.inside_GBps, s.between_GBps.value_or(*s.inside_GBps)};
   m.tree = nccl_tree_graph(links, m.graph);
-  if (s.nvls.value_or(multicast)) m.nvls = nccl_nvls_graph(links);
+  if (multicast) m.nvls = nccl_nvls_graph(links);
   m.collnet = s.collnet.value_or(false);
   m.same_channels = m.nodes == 1 ? !pairwise : links.nics <= 1;
   m.simple_tree = m.nodes > 1 && (m.architecture >= NcclArchitecture::hopper || m.ranks == m.nodes);
