@@ -217,6 +217,17 @@ TEST_CASE("calls in a single channel are named") {
   check_named(p, "channels");
 }
 
+TEST_CASE("an all-reduce in a single channel is named where switches multicast, which takes several") {
+  const Folder folder;
+  std::string text = kStatedColumns;
+  for (Count bytes = 1 << 20; bytes <= 1 << 30; bytes *= 4)  // a ring of 36 GB/s
+    text += fmt::format("box,1,8,all_reduce,auto,auto,{},{}\n", bytes, 30 + 1.75 * double(bytes) / 36e3);
+  folder.write("m.csv", text);
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "dgx-h100-superpod-2048", "--json", "-"}, folder.path);
+  CAPTURE(e.err);
+  CHECK(Json::parse(e.out)["diagnoses"][0]["cause"] == "channels");
+}
+
 TEST_CASE("a single channel does not stand for more bandwidth than one carries") {
   // An all-gather of 8 x H100 at 226 GB/s, a third below what it should reach; a channel carries 36.7.
   std::string text = kStatedColumns;

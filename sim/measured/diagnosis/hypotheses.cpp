@@ -273,6 +273,7 @@ void add_host_memory(const Changes& changes, std::vector<Hypothesis>& to) {
 }
 
 void add_one_channel(const Changes& changes, Parameters parameters, std::vector<Hypothesis>& to) {
+  parameters.nccl.nvls = false;  // NCCL uses multicast only in several channels
   for (Protocol& p : parameters.protocols) {
     p.channels_max = 1;
     if (p.channel_GBps == 0) p.channel_GBps = kChannelGBps;
@@ -358,7 +359,7 @@ std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Param
       for (std::size_t planner = 0; planner < planners.size(); ++planner)
         for (Variant v : h.variants) {
           if (!v.algorithm.empty() && planner > 0) continue;  // no planner is asked
-          // With one channel GCCL's planner leaves rings for switches, which no channel limits. NCCL does not.
+          // With one channel GCCL's planner leaves rings for switches, which no channel limits.
           if (h.name == "channels" && planners[planner] == "gccl") continue;
           v.planner = planners[planner];
           v.model = set * planners.size() + planner;
