@@ -43,9 +43,13 @@ def read(path):
         data = json.loads(text) if text.lstrip().startswith("{") else _from_csv(text)
         if data.get("schema") != SCHEMA:
             raise ValueError(f'"schema": "{SCHEMA}" was expected, as --json writes it')
-        if "rows" not in data:
-            raise ValueError('"rows" is missing; expected a list, as --json writes it')
-        for number, row in enumerate(data["rows"]):
+        rows = data.get("rows")
+        if not isinstance(rows, list):
+            found = json.dumps(rows)[:60] if "rows" in data else "nothing"
+            raise ValueError(f'"rows": found {found}, expected a list, as --json writes it')
+        for number, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise ValueError(f"row {number}: found {json.dumps(row)[:60]}, expected an object with {', '.join(KEYS)}")
             if lacking := [key for key in KEYS if key not in row]:
                 raise ValueError(f"row {number}: \"{lacking[0]}\" is missing; expected {', '.join(KEYS)}")
     except (OSError, ValueError) as error:

@@ -168,8 +168,10 @@ if command -v python3 >/dev/null; then
   echo gccl,allreduce,2,8,1.5,7 | cat rows.csv - >long.csv
   echo gccl,allreduce,2,8 | cat rows.csv - >short.csv
   echo '{"schema":"gccl/comparison/1","of":"gccl/result/1"}' >other.json
+  for rows in 5 '[1]'; do echo "{\"schema\":\"gccl/bench-comparison/1\",\"rows\":$rows}" >"rows-$rows.json"; done
   for wrong in "long.csv: row 2: found 6 fields, expected 5" 'short.csv: row 2: "time_us" is missing; expected peer' \
-    'other.json: "schema": "gccl/bench-comparison/1" was expected'; do
+    'other.json: "schema": "gccl/bench-comparison/1" was expected' 'rows-5.json: "rows": found 5, expected a list' \
+    'rows-[1].json: row 0: found 1, expected an object with peer'; do
     got=0
     compared "${wrong%%:*}" || got=$?
     [ "$got $(wc -l <out)" = "2 1" ] || fail "bench/compare --from ${wrong%%:*}: exit code $got, not 2 and one line"
