@@ -89,10 +89,11 @@ int fit_parameters(const FitArguments& a) {
       source_of(a, report, measured.skipped.size()));
   write_output(a.output, json::format_value(set, 2) + '\n');
   const std::string left_out = sim::left_out_text(measured);
+  const std::string text = sim::fit_text(report, terminal_columns()) + (left_out.empty() ? "" : '\n' + left_out);
   if (a.output == "-")
-    write_stderr(left_out);
+    write_stderr(printable(text));
   else
-    write_stdout(sim::fit_text(report, terminal_columns()) + (left_out.empty() ? "" : '\n' + left_out));
+    write_stdout(text);
   return 0;
 }
 
@@ -104,7 +105,7 @@ void add_fit(Command& app, int& exit_code) {
   add_measured_options(*command, a->measured);
   command
       ->add_option("-o,--output", a->output,
-                   "The parameter set to write; - for standard output, which then holds nothing else")
+                   "The parameter set to write; - for standard output, with all text on standard error")
       ->required()
       ->value("FILE");
   command->add_option("--parameters", a->measured.parameters, "Begin with this parameter set instead of the cluster's")

@@ -296,7 +296,7 @@ TEST_CASE("gccl fit says which rows it has skipped and what is to be said of fil
 }
 
 TEST_CASE("gccl fit says where what was not fitted is predicted worse than before, and the set what these errors are") {
-  const auto fit = [&](const Truth& truth, double on_few) {
+  const auto fit = [&](const Truth& truth, double on_few, const std::string& output = "fitted.json") {
     const Folder folder;
     std::string text = kColumns;
     for (const int n : {2, 4, 6, 8})
@@ -306,17 +306,22 @@ TEST_CASE("gccl fit says where what was not fitted is predicted worse than befor
     folder.write("m.csv", text);
     folder.write("eight.json", cluster("\"guess.json\""));
     folder.write("guess.json", kWrongSet);
-    const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+    const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", output}, folder.path);
     CAPTURE(e.err);
     REQUIRE(e.code == 0);
-    return std::pair(e.out, read_text(folder.path / "fitted.json"));
+    return output == "-" ? std::pair(e.err, e.out) : std::pair(e.out, read_text(folder.path / output));
   };
   const std::string errs_more = "On what was held out the fitted set errs more than the one it began with: by ";
-  const auto [text, set] = fit({.o = 1000, .l = 100, .B = 7, .c = 1000}, 2);  // kWrongSet's, right on 6 and 8 ranks
+  const Truth right_on_many{.o = 1000, .l = 100, .B = 7, .c = 1000};  // as in kWrongSet
+  const auto [text, set] = fit(right_on_many, 2);
   CHECK(text.find(errs_more) != std::string::npos);
   CHECK(text.find("by a fit to the others worse than by the set that it began with") != std::string::npos);
   CHECK(set.find("; that of 20 points held out is ") != std::string::npos);
   CHECK(fit({.o = 400, .l = 300, .B = 10, .c = 6000}, 1).first.find(errs_more) == std::string::npos);
+  // Where standard output holds the set, the text is on standard error.
+  const auto [piped_text, piped_set] = fit(right_on_many, 2, "-");
+  CHECK(piped_text == text);
+  CHECK(Json::parse(piped_set)["card"] == Json::parse(set)["card"]);
 }
 
 TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is written") {
