@@ -284,10 +284,12 @@ Plan Planning::cheapest(const Rule* rule) const {
   return best;
 }
 
-// No algorithm: the entry's cannot serve the call, or its protocol is none of those asked for. What it states in full
-// needs no prediction.
+// No algorithm: the entry's cannot serve the call, its protocol is none of those asked for, or it is for another
+// slicing than the stated one. What it states in full needs no prediction.
 Plan Planning::by_entry(const TuningTable::Entry& e) const {
   if (!can(*e.algorithm)) return {};
+  const Count channels = std::clamp<Count>(e.channels, 1, tuning.channels_limit);
+  if (stated && e.chunks > 0 && (e.chunks != stated->shares || channels != stated->lanes)) return {};
   std::size_t first = 0, number = models.size();
   if (!e.protocol.empty()) {
     while (first < models.size() && models[first].protocol.name != e.protocol) ++first;
@@ -297,8 +299,7 @@ Plan Planning::by_entry(const TuningTable::Entry& e) const {
   const std::optional<Slicing> sliced =
       stated          ? stated
       : e.chunks == 0 ? std::nullopt
-                      : std::optional(Slicing{e.chunks, std::clamp<Count>(e.channels, 1, tuning.channels_limit),
-                                              e.window > 0 ? e.window : tuning.window});
+                      : std::optional(Slicing{e.chunks, channels, e.window > 0 ? e.window : tuning.window});
   Plan p;
   if (sliced && number == 1) {
     p = {.algorithm = e.algorithm, .slicing = *sliced};
@@ -319,7 +320,7 @@ Plan Planning::within(const Rule* rule, const TuningTable::Entry* entry) const {
     p = by_entry(*entry);
     if (!p.algorithm && !can(*entry->algorithm)) refused = entry->algorithm;
   }
-  if (!p.algorithm)
+  if (!p.algorithm && !stated)  // preferences were measured with the tuning's own slicing
     if (const Algorithm* const a = preferred(call, view, bytes(), tuning, rule)) {
       p = of(*a, Authority::measured);
       if (added(p) > 0)

@@ -59,7 +59,8 @@ Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, Cos
 // take turns. The algorithm is null where there is none. Whether the rank works in place does not matter. With detours
 // that stays where it sends nothing between a slow pair; else what these add is part of each prediction, and the
 // transport prefers nothing that sends there. A stated slicing is that of every prediction, so the choice is one among
-// calls that are all carried out by it.
+// calls that are all carried out by it; then the transport prefers nothing, and an entry of a table counts only where
+// it states no other chunks and channels.
 Plan plan(const Call& call, const View& view, CostModels models, const Tuning& tuning = {},
           const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms(),
           const ChunksMax& most = nullptr, const Detours* detours = nullptr, const std::optional<Slicing>& stated = {});

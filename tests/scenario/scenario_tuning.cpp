@@ -52,14 +52,21 @@ TEST_CASE("a table decides for auto how a call is carried out, and the row says 
   CHECK(tuned[1]["window"] == 5);
   CHECK(tuned[1]["decided_by"] == "GCCL_TUNING_FILE");
   CHECK(tuned[1]["auto"] == true);
-  // What the run names goes before it, and so does how it says that calls are cut up.
+  // What the run names goes before it. Where it says how calls are cut up, an entry for those cut otherwise says
+  // nothing.
   Json named = run;
   named["algorithms"] = "ring";
   CHECK(rows(Json::array({named}), a) == rows(Json::array({named}), {}));
   Json cut = run;
-  cut["chunks"] = 2;
+  cut["chunks"] = 6;
+  CHECK(rows(Json::array({cut}), a) == rows(Json::array({cut}), {}));
+  cut["channels"] = 3;
   CHECK(rows(Json::array({cut}), a)[1]["algorithm"] == "binomial_tree");
-  CHECK(rows(Json::array({cut}), a)[1]["chunks"] == 2);
+  CHECK(rows(Json::array({cut}), a)[1]["decided_by"] == "GCCL_TUNING_FILE");
+  const Authorities any = table_of({{.algorithm = row_of("binomial_tree")}}, kBox);
+  cut["chunks"] = 3;
+  CHECK(rows(Json::array({cut}), any)[1]["algorithm"] == "binomial_tree");
+  CHECK(rows(Json::array({cut}), any)[1]["chunks"] == 3);
 }
 
 TEST_CASE("GCCL_ALGORITHM and GCCL_ALGO decide for auto") {
