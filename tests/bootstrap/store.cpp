@@ -351,16 +351,20 @@ TEST_CASE("TCP store: strangers at one address of its host do not keep ranks fro
       return open_tcp_store({{"two-addresses", port}, r, 2, "", 4000}, out);
     };
     check_all_ok(in_threads(2, open, 3, 4000));
-    // Without rank 0 what each address did is reported.
-    std::unique_ptr<Exchange> e;
-    REQUIRE(open(1, &e).ok());
-    const Status s = meet(*e, 1, 2, 1, 600);
+    // Without rank 0 what each address did in the last attempt is reported. A stranger whose thread has no core for the
+    // 40 ms that are left then is silent, too, which does not happen time and again.
+    const std::string did = ":" + std::to_string(port) +
+                            (says.empty() ? ": connected, but it does not answer; 127" : ": not a GCCL handshake");
+    Status s;
+    for (int i = 0; i < 10 && !has(s.text(), did); ++i) {
+      std::unique_ptr<Exchange> e;
+      REQUIRE(open(1, &e).ok());
+      s = meet(*e, 1, 2, 1, 600);
+    }
     over = true;
     stranger.join();
     CHECK(s.code() == GCCL_ERR_TIMEOUT);
-    CHECK_MESSAGE(has(s.text(), says.empty() ? ":" + std::to_string(port) + ": connected, but it does not answer; 127"
-                                             : ":" + std::to_string(port) + ": not a GCCL handshake"),
-                  s.text());
+    CHECK_MESSAGE(has(s.text(), did), s.text());
     CHECK_MESSAGE(has(s.text(), "; 127.0.0.1:" + std::to_string(port) + ": Connection refused"), s.text());
   }
 }
