@@ -314,6 +314,7 @@ void Operations::begin_to_myself(Operation* op) {
   if (!differ.ok()) return break_down(std::move(differ), team_.rank(), true);
   if (other) finish(other, {});
   if (over) finish(op, {});
+  while (Operation* const kept = to_myself_.keep_waiting()) finish(kept, {});
 }
 
 Progress Operations::make_progress() noexcept {

@@ -30,6 +30,16 @@ bool SelfMessages::keep(const Work& sent) {
   return true;
 }
 
+Operation* SelfMessages::keep_waiting() noexcept try {
+  if (waiting_.empty() || waiting_.front()->work.what.kind != kSendKind || !keep(waiting_.front()->work))
+    return nullptr;
+  Operation* const op = waiting_.front();
+  waiting_.pop_front();
+  return op;
+} catch (...) {  // memory is short: it waits
+  return nullptr;
+}
+
 bool SelfMessages::meet(Operation* op, const Members& members, Operation** other, Status* why) {
   *other = nullptr;
   const Work& mine = op->work;

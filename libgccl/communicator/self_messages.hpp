@@ -15,6 +15,8 @@ class SelfMessages {
   // Whether this operation is over; *other is one that has waited for it, and is over, too. Otherwise it waits now,
   // also where the two differ, in *why.
   bool meet(Operation* op, const Members& members, Operation** other, Status* why);
+  // A send that waited and is over now, as a receive has made room; null where there is none. Call until then.
+  Operation* keep_waiting() noexcept;
   // Sends, or receives, whose other side has not come.
   std::deque<Operation*>& waiting() { return waiting_; }
   const std::deque<Operation*>& waiting() const { return waiting_; }

@@ -238,6 +238,28 @@ TEST_CASE("short messages to oneself are sent before they are received, and come
   });
 }
 
+TEST_CASE("short messages to oneself behind a long one are sent when that one has been received") {
+  check({.size = 1}, [](int) {
+    GCCL_Comm world = begin();
+    std::vector<int> in(30000), out(30000);
+    std::iota(in.begin(), in.end(), 0);
+    GCCL_Request long_one = GCCL_REQUEST_NULL;
+    std::vector<GCCL_Request> sent(40, GCCL_REQUEST_NULL);  // of 2000 bytes each: 32 of them find room
+    RANK_SUCCESS(GCCL_Isend(in.data(), in.size(), GCCL_INT32, 0, world, &long_one));
+    for (std::size_t i = 0; i < sent.size(); ++i) RANK_SUCCESS(GCCL_Isend(&in[i], 500, GCCL_INT32, 0, world, &sent[i]));
+    RANK_SUCCESS(GCCL_Recv(out.data(), in.size(), GCCL_INT32, 0, world));
+    RANK_CHECK(out == in);
+    RANK_SUCCESS(GCCL_Wait(&long_one));
+    for (std::size_t i = 0; i < 32; ++i) RANK_SUCCESS(GCCL_Wait(&sent[i]));
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      RANK_SUCCESS(GCCL_Recv(out.data(), 500, GCCL_INT32, 0, world));
+      RANK_CHECK(std::equal(out.begin(), out.begin() + 500, in.begin() + std::ptrdiff_t(i)));
+      if (i + 32 < sent.size()) RANK_SUCCESS(GCCL_Wait(&sent[i + 32]));
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 TEST_CASE("a message to oneself that nobody receives is an error on every rank when the communicator is freed") {
   const char text[] = "what nobody receives";
   for (const int size : {1, 2})
