@@ -89,6 +89,29 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
   }
 }
 
+TEST_CASE("a barrier that is over by the recovery has not failed") {
+  for (const Job& base : transports(3)) {
+    Job job = base;
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    Running running(job, [](int rank) {
+      gccl::Communicator world(begin());
+      for (int i = 0; i < 3; ++i) {
+        if (rank == 1 && i == 1) ::kill(::getpid(), SIGKILL);
+        world.barrier();
+      }
+      for (const GCCL_Call_metrics& m : world.metrics().calls) {
+        if (!m.name || std::string(m.name) != "barrier") continue;
+        RANK_CHECK(m.calls == 3);
+        RANK_CHECK(m.failed == 0);
+      }
+      world.free();
+      GCCL_Finalize();
+    });
+    const std::vector<End> ends = running.wait();
+    for (const std::size_t r : {0u, 2u}) CHECK_MESSAGE(ends[r].good(), describe(job) << "\n" << texts(ends));
+  }
+}
+
 TEST_CASE("what was in flight is lost, and the next barrier makes the communicator smaller") {
   for (const char* backends : {"shm", "tcp"}) {
     Running running({.size = 3, .backends = backends}, [](int rank) {

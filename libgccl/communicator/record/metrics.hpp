@@ -74,6 +74,8 @@ class Metrics {
     m.failed -= failed;
     m.bytes -= call.bytes;
   }
+  // The recovery was all that the call was to do: an attempt that was counted has not failed.
+  void over_by_recovery(const Descriptor& call, bool counted) { counts_.calls[call.kind].failed -= counted; }
   void handed_back() { ++counts_.calls_handed_back; }
   void suspected(std::uint64_t times, std::uint64_t withdrawn) {
     counts_.suspicions = suspicions_before_ + times;

@@ -143,6 +143,7 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
     thrown.rethrow();
     if (by_all) {
       vain_ = 0;
+      if (!completed) c_.count([&](Metrics& m) { m.over_by_recovery(what, m.calls(what) > counted); });
       return {};
     }
     kept_.restore();
