@@ -409,6 +409,7 @@ TEST_CASE("the oldest collectives in flight are in a dump, however many are begu
     CHECK(calls[126]["sequence"] == 128);
     CHECK(calls[127]["sequence"] == 501 - 126);
   }
+    for (const Json& c : calls) CHECK(c["waits"] == (file == late));  // for the last, and so for those before it
 }
 
 TEST_CASE("a function of GCCL_Op_create that throws leaves dumps on all ranks; what the caller drops leaves none") {

@@ -1,6 +1,7 @@
 #include "libgccl/communicator/record/flight_dump.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/log.hpp"
@@ -38,45 +39,59 @@ void add_state(DumpedCall* c, const Operation& op, Rank rank) {
   c->waits_what = op.awaited(&c->waits_for);
 }
 
-// The same of a collective that the history keeps. Besides its own operation others may carry it out: what compares the
-// ranks' calls or results, and what reports links. The first of them that has started says what it waits for.
-void add_state(DumpedCall* c, const Team& team, const Operations& operations) {
-  const bool failed = !team.flight.completed(c->sequence);
-  c->state = failed ? "started" : "completed";
-  // A thread that waits for a later one waits for this one, too.
-  for (const Operation* op : operations.collectives())
-    c->waits = c->waits || (waited_for(*op) && op->work.what.sequence >= c->sequence);
-  for (const Operation* op : operations.collectives()) {
-    if (op->work.what.sequence != c->sequence) continue;
-    add_state(c, *op, team.rank());
-    if (op->started) return;
+// The same of collectives, in their order: there may be any number in flight.
+class States {
+ public:
+  States(const Team& team, const Operations& operations)
+      : team_(team), queue_(operations.collectives()), next_(queue_.begin()) {
+    for (const Operation* op : queue_)
+      if (waited_for(*op)) waited_for_ = std::max(waited_for_, op->work.what.sequence);
   }
-  if (!failed) return;
-  for (const DumpedCall& kept : team.flight.unended().calls)
-    if (kept.sequence == c->sequence) {
-      c->state = kept.state;
-      c->waits = kept.waits;
-      c->waits_for = kept.waits_for;
-      c->waits_what = kept.waits_what;
+
+  // Besides a collective's own operation others may carry it out: what compares the ranks' calls or results, and what
+  // reports links. The first of them that has started says what it waits for.
+  void add(DumpedCall* c) {
+    const bool failed = !team_.flight.completed(c->sequence);
+    c->state = failed ? "started" : "completed";
+    c->waits = c->sequence <= waited_for_;
+    while (next_ != queue_.end() && (*next_)->work.what.sequence < c->sequence) ++next_;
+    for (auto at = next_; at != queue_.end() && (*at)->work.what.sequence == c->sequence; ++at) {
+      add_state(c, **at, team_.rank());
+      if ((*at)->started) return;
     }
-}
+    if (!failed) return;
+    for (const DumpedCall& kept : team_.flight.unended().calls)
+      if (kept.sequence == c->sequence) {
+        c->state = kept.state;
+        c->waits = kept.waits;
+        c->waits_for = kept.waits_for;
+        c->waits_what = kept.waits_what;
+      }
+  }
+
+ private:
+  const Team& team_;
+  const std::deque<Operation*>& queue_;
+  std::deque<Operation*>::const_iterator next_;  // none before it carries out a collective that is still to come
+  std::uint32_t waited_for_ = 0;                 // a thread that waits for this one waits for those before it, too
+};
 
 // Collectives in flight that the history does not keep any more: the first of them is the one that is carried out.
-void add_older(const Team& team, const Operations& operations, std::vector<DumpedCall>* out) {
+void add_older(const Team& team, const Operations& operations, States* states, std::vector<DumpedCall>* out) {
   const std::uint32_t last = team.record->history.last();
   const std::uint32_t kept_from = last - std::min(last, History::kKept - 1) + 1;
   std::uint32_t before = 0;
-  const auto add = [&](DumpedCall&& c) {
-    if (c.sequence >= kept_from || c.sequence <= before || out->size() >= History::kKept - 1) return;
-    before = c.sequence;
-    out->push_back(std::move(c));
+  const auto next = [&](std::uint32_t sequence) {
+    if (sequence >= kept_from || sequence <= before || out->size() >= History::kKept - 1) return false;
+    before = sequence;
+    return true;
   };
-  for (const DumpedCall& kept : team.flight.unended().calls) add(DumpedCall(kept));
+  for (const DumpedCall& kept : team.flight.unended().calls)
+    if (next(kept.sequence)) out->push_back(kept);
   for (const Operation* op : operations.collectives()) {
-    if (op->internal() || op->work.what.sequence >= kept_from) continue;
-    DumpedCall c = called(op->work.what);
-    add_state(&c, team, operations);
-    add(std::move(c));
+    if (op->internal() || !next(op->work.what.sequence)) continue;
+    out->push_back(called(op->work.what));
+    states->add(&out->back());
   }
 }
 
@@ -121,7 +136,8 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .calls = {},
                        .transfers = {},
                        .messages = {}};
-  add_older(team, operations, &d.calls);
+  States states(team, operations);
+  add_older(team, operations, &states, &d.calls);
   team.record->history.each([&](std::uint32_t sequence, const History::Entry& e) {
     const Descriptor what = Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes);
     DumpedCall c = called(what);
@@ -129,7 +145,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
       c.lengths = what.count;
       c.count = team.flight.elements(sequence);
     }
-    add_state(&c, team, operations);
+    states.add(&c);
     const Flight::Times& times = team.flight.of(sequence);
     if (times.algorithm) c.algorithm = times.algorithm;
     if (times.began) c.began_ns = team.world->clock.unix_ns(times.began);
