@@ -143,6 +143,7 @@ TEST_CASE("gccl doctor names the rank whose operation or root differs, by dumps 
               const bool other = rank == 2;
               float x[4] = {}, y[4];
               RANK_SUCCESS(GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, GCCL_SUM, world));
+              if (other) ::usleep(200000);  // when it is found, all others have entered it
               GCCL_Result result = root ? GCCL_Broadcast(x, 4, GCCL_FLOAT32, other, world)
                                         : GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, other ? GCCL_MAX : GCCL_SUM, world);
               if (result == GCCL_SUCCESS) result = GCCL_Barrier(world);  // what a rank only sends it need not wait for
@@ -408,8 +409,8 @@ TEST_CASE("the oldest collectives in flight are in a dump, however many are begu
     CHECK(calls[0].contains("waits_for"));
     CHECK(calls[126]["sequence"] == 128);
     CHECK(calls[127]["sequence"] == 501 - 126);
-  }
     for (const Json& c : calls) CHECK(c["waits"] == (file == late));  // for the last, and so for those before it
+  }
 }
 
 TEST_CASE("a function of GCCL_Op_create that throws leaves dumps on all ranks; what the caller drops leaves none") {
