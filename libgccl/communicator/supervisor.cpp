@@ -109,7 +109,8 @@ void Supervisor::watch_stall() {
   if (!first->stall.lasts(first->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
   const Operation* const wait = awaited();
   const Operation* const op = wait ? wait : first;
-  Watch::Waiting w{.signature = op->work.what.signature(),
+  Watch::Waiting w{.signature = (op->checked ? *op->checked : op->work.what).signature(),
+                   .checks = op->checked.has_value(),
                    .sequence = op->work.what.sequence,
                    .peer = team_.rank(),
                    .blocked = wait != nullptr,

@@ -82,17 +82,20 @@ TEST_CASE("with GCCL_CHECK an alltoallv whose lengths differ between two ranks e
   }
 }
 
-TEST_CASE("a rank that waits in GCCL_CHECK's comparison says before which call") {
+TEST_CASE("a rank that waits in GCCL_CHECK's comparison says before which call, and in which the others are") {
   check({.size = 3, .environment = {{"GCCL_CHECK", "1"}}}, [](int rank) {
     const GCCL_Comm world = begin();
     float x[5] = {};
     RANK_SUCCESS(GCCL_Barrier(world));
-    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 1000));
     if (rank == 2) {
-      ::usleep(600000);
+      ::usleep(1500000);
     } else {
       expect(GCCL_Allreduce(GCCL_IN_PLACE, x, 5, GCCL_FLOAT32, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "allreduce");
       expect_text("allreduce #2 of 5 x f32, sum (GCCL_CHECK before it): ", "which");
+      expect_text(rank == 0 ? "rank 1 is in allreduce #2 of 5 x f32, sum and waits for rank "
+                            : "rank 0 is in allreduce #2 of 5 x f32, sum and waits for rank ",
+                  "the other");
     }
     std::_Exit(any_reported());
   });

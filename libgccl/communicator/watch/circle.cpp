@@ -45,7 +45,7 @@ std::uint64_t Watch::wait_of(const Record& record) {
 // is made of what it gives, or it is a barrier.
 bool Watch::depends_on(const Record& record, Rank rank) {
   const Waiting& w = record.waiting_;
-  if (Descriptor::purpose_of(w.signature) == Purpose::links) return true;
+  if (w.checks || Descriptor::purpose_of(w.signature) == Purpose::links) return true;
   const auto kind = std::size_t(w.signature >> 60);
   if (kind >= collective_names().size()) return false;
   const auto collective = Collective(kind);

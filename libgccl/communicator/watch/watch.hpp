@@ -50,6 +50,7 @@ class Watch {
   struct Waiting {
     In in = In::nothing;
     std::uint64_t signature = 0;
+    bool checks = false;         // not in that call yet, or any more: in GCCL_CHECK's comparison
     std::uint32_t sequence = 0;  // of a collective
     Rank peer = 0;               // waited for
     bool blocked = false;        // the thread that waits does nothing else meanwhile
