@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "gccl/backend.h"
 #include "libgccl/base/status.hpp"
@@ -21,12 +22,15 @@ class Failure {
 
   bool none() const { return why_.ok(); }
   const Status& why() const { return why_; }
-  void set(Status why, Rank culprit) {
+  // `ranks`, of the world: where it is about several.
+  void set(Status why, Rank culprit, std::vector<Rank> ranks = {}) {
     why_ = std::move(why);
     culprit_ = culprit;
+    ranks_ = std::move(ranks);
     stops_.fetch_or(kFailed, std::memory_order_relaxed);
   }
   Rank culprit() const { return culprit_; }
+  const std::vector<Rank>& ranks() const { return ranks_; }
   // The communicator goes on.
   void forget() noexcept {
     why_ = {};
@@ -69,6 +73,7 @@ class Failure {
  private:
   Status why_;
   Rank culprit_ = 0;
+  std::vector<Rank> ranks_;
   Said said_ = std::make_shared<std::atomic<bool>>(false);
   static constexpr std::uint32_t kFailed = 1, kAbort = 2;
   std::atomic<std::uint32_t> stops_{0};

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <mutex>
+#include <utility>
 
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/communicator_core.hpp"
@@ -56,7 +57,8 @@ Status Leaving::leave() {
 Status Leaving::found() {
   std::lock_guard lock(lock_);
   if (operations_.failure().none()) supervisor_.check();
-  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) operations_.break_down(s, team_.rank(), true);
+  if (Watch::Difference d = team_.world->watch->found(*team_.record); !d.what.ok())
+    operations_.break_down(std::move(d.what), d.rank, true, std::move(d.ranks));
   for (const World::Failed& f : team_.world->failed)
     if (f.communicator == team_.members.id)
       operations_.break_down(

@@ -384,10 +384,10 @@ bool Operations::poll(Ports::Port& port) {
   return n > 0;
 }
 
-void Operations::break_down(Status why, Rank culprit, bool report_to_others) noexcept {
+void Operations::break_down(Status why, Rank culprit, bool report_to_others, std::vector<Rank> ranks) noexcept {
   assert(locked());
   if (!failure_.none()) return;
-  failure_.set(std::move(why), culprit);
+  failure_.set(std::move(why), culprit, std::move(ranks));
   if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
   if ((report_to_others || !transfers_.empty()) && team_.ports) {

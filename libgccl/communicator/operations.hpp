@@ -34,7 +34,7 @@ class Operations {
   void advance_collectives();
 
   // Ends everything in flight. The first reason stays. Goes through when memory is short.
-  void break_down(Status why, Rank culprit, bool report_to_others) noexcept;
+  void break_down(Status why, Rank culprit, bool report_to_others, std::vector<Rank> ranks = {}) noexcept;
   void break_down(const GCCL_Fault& fault);                                 // of a port
   void break_down(const Operation& op, Status why, Rank culprit) noexcept;  // of an operation
   // The same where the caller frees the communicator: no failure that leaves a dump.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cassert>
+#include <utility>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
@@ -127,7 +128,8 @@ void Supervisor::watch_stall() {
     asked_after_peers_ns_ = 0;
     ask_after_peers();
     operations_.make_progress();
-    operations_.break_down(s, team_.rank(), true);
+    Watch::Difference found = team_.world->watch->found(*team_.record);
+    operations_.break_down(std::move(found.what), found.rank, true, std::move(found.ranks));
     if (team_.world->watch->agreement_differs(*team_.record)) team_.world->recovery->end_calls(team_.members, s);
   }
 }

@@ -218,6 +218,12 @@ TEST_CASE("what a communicator failed with comes first where that explains it") 
   CHECK(found({failed(0, 0, 2, "memory"), failed(1, 0, 6, "rank 0 failed"), failed(2, 2, 2, "own")}) == "failed [0]");
   CHECK(text({failed(0, 2, 102, "lost rank 2"), failed(1, 2, 102, "lost rank 2")}) ==
         "culprit: rank 2\nlost rank 2.\n(group aa (all ranks); 2 dumps; rank 2 left none)\n");
+  // A circle: who has found it knows who is in it.
+  Json finder = failed(1, 1, 100, "they wait for each other");
+  finder["communicators"][0]["failure_ranks"] = {1, 2};
+  CHECK(found({failed(0, 1, 100, "shortened"), finder, failed(2, 1, 100, "shortened")}) == "failed [1,2]");
+  CHECK(text({failed(0, 1, 100, "shortened"), finder, failed(2, 1, 100, "shortened")}).find("they wait for") !=
+        std::string::npos);
   // What made a rank end that has left a dump stands there; limits and aborts only end what hangs.
   CHECK(found({failed(0, 2, 102, "lost rank 2"), failed(1, 2, 102, "lost rank 2"), dump(2, Json::array())}) ==
         "missing [2]");

@@ -64,6 +64,12 @@ void own_form(Writer& w, const DumpedCommunicator& c) {
       w.member("failure", json::valid_text(c.failure));
       w.member("failure_code", c.failure_code);
       w.member("failure_rank", c.world_rank[c.failure_rank]);
+      if (c.failure_ranks.size() > 1) {
+        w.key("failure_ranks");
+        w.array([&] {
+          for (const Rank r : c.failure_ranks) w.value(r);
+        });
+      }
     }
     w.member("id", id_text(c.id));
     w.key("messages");

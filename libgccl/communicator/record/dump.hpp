@@ -39,6 +39,7 @@ struct DumpedCommunicator {
   std::string failure;                       // why it goes no further; empty: it does
   int failure_code = 0;                      // a GCCL_Result
   Rank failure_rank = 0;                     // whom that is about, or who has found it
+  std::vector<Rank> failure_ranks;           // of the job: where it is about several, as far as this rank knows
   std::vector<DumpedCall> calls, transfers;  // collectives in order; sends and receives in flight
   struct Messages {
     Rank peer = 0;

@@ -133,6 +133,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .failure = operations.failure().why().text(),
                        .failure_code = operations.failure().why().code(),
                        .failure_rank = std::min(operations.failure().culprit(), team.size() - 1),
+                       .failure_ranks = operations.failure().ranks(),
                        .calls = {},
                        .transfers = {},
                        .messages = {}};

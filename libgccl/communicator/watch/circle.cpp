@@ -117,7 +117,7 @@ void Watch::heard(const Probe& probe) {
     if (probe.origins_wait != probe.wait || probe.ranks < 2 || !alone()) return;
     const bool apart = probe.apart || probe.communicator != (*record)->id_;
     if (probe.limited && (apart || probe.agrees)) return;
-    differs(**record, circle_text(**record, probe));
+    differs(**record, {probe.by, probe.by + std::min<Rank>(probe.ranks, Probe::kNamed)}, circle_text(**record, probe));
     (*record)->agreement_differs_ |= probe.agrees;
     return;
   }

@@ -15,10 +15,19 @@ constexpr std::int64_t kSeenNs = 500'000'000;
 
 }  // namespace
 
-void Watch::differs(Record& record, const std::string& text) {
-  if (!record.differs_.ok()) return;
-  record.differs_ =
-      Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text), GCCL_ERR_MISMATCH);
+void Watch::differs(Record& record, std::vector<Rank> ranks, const std::string& text) {
+  if (!record.differs_.what.ok()) return;
+  const auto first = std::ranges::find(record.world_rank_, ranks.front());
+  assert(first != record.world_rank_.end());
+  record.differs_ = {
+      .what = Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text),
+                            GCCL_ERR_MISMATCH),
+      .rank = Rank(first - record.world_rank_.begin()),
+      .ranks = std::move(ranks)};
+}
+
+std::vector<Rank> Watch::both(const Record& record, const Peer& peer) const {
+  return {rank_, record.world_rank_[peer.rank]};
 }
 
 void Watch::compare(Record& record, Peer& peer, const Note& note) {
@@ -30,7 +39,7 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
       of_call ? text_of_signature(note.signature, note.sequence, note.peer, note.count, note.element_bytes) : "";
   if (std::int32_t(record.history.last() - note.sequence) < 0) {
     if (record.leaving_) {
-      differs(record, fmt::format("Finalize: {} calls {}", who, of_call ? theirs : "one more collective"));
+      differs(record, {rank_}, fmt::format("Finalize: {} calls {}", who, of_call ? theirs : "one more collective"));
     } else if (of_call && peer.ahead.size() < kAheadMax) {
       peer.ahead.push_back(note);
     }
@@ -45,11 +54,12 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
   }
   if (!of_call) return;  // the call itself follows, or has come before
   const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
-  if (here != theirs) return differs(record, fmt::format("{}: {} calls {}", here, who, theirs));
+  if (here != theirs) return differs(record, both(record, peer), fmt::format("{}: {} calls {}", here, who, theirs));
   const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
-  differs(record, fmt::format("{}: {}{}", here, who,
-                              first ? " calls the same with other lengths"
-                                    : fmt::format(" made other calls before its call #{}", note.sequence)));
+  differs(record, both(record, peer),
+          fmt::format("{}: {}{}", here, who,
+                      first ? " calls the same with other lengths"
+                            : fmt::format(" made other calls before its call #{}", note.sequence)));
 }
 
 void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
@@ -58,7 +68,7 @@ void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) 
   if (e.sequence == 0 || e.sequence != note.sequence) return;
   assert(peer.rank < e.due.size() && e.due.size() == e.sent.size());
   const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
-    differs(record,
+    differs(record, both(record, peer),
             fmt::format("alltoallv #{}: {} calls it with {}[{}] {} where {}[{}] here is {}", e.sequence,
                         rank_text(peer.rank, record.world_rank_), theirs, record.rank_, there, ours, peer.rank, here));
   };
@@ -73,9 +83,10 @@ void Watch::compare_left(Record& record, const Peer& peer) {
   if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
       std::int32_t(w.sequence - peer.state->sequence) <= 0)
     return;
-  differs(record, fmt::format("{}: {} calls Finalize",
-                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
-                              rank_text(peer.rank, record.world_rank_)));
+  differs(record, {record.world_rank_[peer.rank]},
+          fmt::format("{}: {} calls Finalize",
+                      text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                      rank_text(peer.rank, record.world_rank_)));
 }
 
 // All messages that have been begun are counted, wherever they are on their way: so none is taken for missing.
@@ -89,8 +100,9 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     const std::string leaves = n.in == In::finalize
                                    ? "Finalize"
                                    : text_of_signature(n.signature, {n.sequence, Rank(record.world_rank_.size())});
-    differs(record, fmt::format("{}{}: it calls {} and has {} {}{} where this rank {} {}", call, who, leaves, theirs,
-                                there, there == 1 ? " message" : " messages", ours, here));
+    differs(record, {record.world_rank_[peer.rank]},
+            fmt::format("{}{}: it calls {} and has {} {}{} where this rank {} {}", call, who, leaves, theirs, there,
+                        there == 1 ? " message" : " messages", ours, here));
   };
   const std::uint32_t received = record.messages.received(peer.rank), sent = record.messages.sent(peer.rank);
   if (std::int32_t(received - n.sent) > 0) return say("recv from ", "sent", n.sent, "receives", received);
@@ -103,9 +115,10 @@ void Watch::compare_self(Record& record) {
   const Waiting& w = record.waiting_;
   if ((w.in != In::recv && w.in != In::send) || !w.blocked || w.peer != record.rank_ || !alone()) return;
   const bool receives = w.in == In::recv;
-  differs(record, fmt::format("{} {}: this rank calls no such {}, and waits for nothing else",
-                              receives ? "recv from" : "send to", rank_text(w.peer, record.world_rank_),
-                              receives ? "send" : "receive"));
+  differs(
+      record, {rank_},
+      fmt::format("{} {}: this rank calls no such {}, and waits for nothing else", receives ? "recv from" : "send to",
+                  rank_text(w.peer, record.world_rank_), receives ? "send" : "receive"));
 }
 
 std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
@@ -134,7 +147,7 @@ bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
 void Watch::compare_agreement(Record& record, Peer& peer) {
   const Waiting& w = record.waiting_;
   const std::int64_t since_ns = std::exchange(peer.agrees_since_ns, 0);
-  if (!peer.state || !record.differs_.ok()) return;
+  if (!peer.state || !record.differs_.what.ok()) return;
   const Note& n = *peer.state;
   const bool left = w.agrees() && n.in == In::finalize && std::int32_t(begun(record) - n.agreements) > 0;
   if (!left) {
@@ -144,10 +157,11 @@ void Watch::compare_agreement(Record& record, Peer& peer) {
   }
   const std::string here =
       w.agrees() ? agreement_text(w.in) : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
-  differs(record, fmt::format("{}: {} calls {}, and no rank has failed", here, rank_text(peer.rank, record.world_rank_),
-                              left           ? "Finalize"
-                              : agrees(n.in) ? agreement_text(n.in)
-                                             : elsewhere_text(n)));
+  differs(record, left ? std::vector{record.world_rank_[peer.rank]} : both(record, peer),
+          fmt::format("{}: {} calls {}, and no rank has failed", here, rank_text(peer.rank, record.world_rank_),
+                      left           ? "Finalize"
+                      : agrees(n.in) ? agreement_text(n.in)
+                                     : elsewhere_text(n)));
   record.agreement_differs_ = true;
 }
 
@@ -206,9 +220,10 @@ void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
     record.crossed_.since_ns = now_ns;
   }
   if (heard_ns < record.crossed_.since_ns + kSeenNs) return;
-  differs(record, fmt::format("{}: {} waits in {} for world rank {}: the calls on the two are in crossed order",
-                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
-                              rank_text(p->rank, record.world_rank_), elsewhere_text(*p->state), p->state->peer));
+  differs(record, both(record, *p),
+          fmt::format("{}: {} waits in {} for world rank {}: the calls on the two are in crossed order",
+                      text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                      rank_text(p->rank, record.world_rank_), elsewhere_text(*p->state), p->state->peer));
 }
 
 }  // namespace gccl

@@ -106,7 +106,7 @@ bool Watch::agreement_differs(const Record& record) {
   return record.agreement_differs_;
 }
 
-Status Watch::found(Record& record) {
+Watch::Difference Watch::found(Record& record) {
   std::lock_guard lock(lock_);
   return record.differs_;
 }
@@ -411,7 +411,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
     compare_crossed(record, now_ns);
     seek_circle(record);
   }
-  return record.differs_;
+  return record.differs_.what;
 }
 
 std::string Watch::report(Record& record, std::int64_t now_ns) {

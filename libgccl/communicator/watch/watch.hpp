@@ -64,6 +64,13 @@ class Watch {
     bool agrees() const { return Watch::agrees(in); }
   };
 
+  // Between ranks' calls.
+  struct Difference {
+    Status what;              // ok: none
+    Rank rank = 0;            // of the communicator: the first whom it is about
+    std::vector<Rank> ranks;  // of the world: all of them
+  };
+
   // Calls on two communicators that seem to be in crossed order, and since when.
   struct Crossed {
     std::uint32_t sequence = 0;
@@ -134,7 +141,7 @@ class Watch {
     const std::vector<Rank> world_rank_;
     Waiting waiting_;
     bool leaving_ = false;
-    Status differs_;
+    Difference differs_;
     bool agreement_differs_ = false;  // that: a peer agrees on who has failed
     Crossed crossed_;
     Exchanged exchanged_;
@@ -160,7 +167,7 @@ class Watch {
   void over(Record& record);
   // This rank makes no more calls there: what it has found out so far.
   void leaving(Record& record);
-  Status found(Record& record);
+  Difference found(Record& record);
   // What the other ranks were in when they last said so, in words.
   std::string report(Record& record, std::int64_t now_ns);
 
@@ -200,7 +207,10 @@ class Watch {
   bool finalizing() const;
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
-  void differs(Record& record, const std::string& text);
+  // Those ranks of the world, the first of which is in the communicator: who will not do what the others wait for, or
+  // all that take part where it may be any of them.
+  void differs(Record& record, std::vector<Rank> ranks, const std::string& text);
+  std::vector<Rank> both(const Record& record, const Peer& peer) const;
   // No call comes but from the thread that waits: there is no other, not even one that has made no call yet. It reads a
   // folder of /proc, so what costs less is asked first.
   bool alone() const;

@@ -62,15 +62,19 @@ bool find_failure(const MergedDumps& all, const MergedGroup& g, Findings& out, F
   bool reason = false;
   for (const auto& [rank, d] : g.of) {
     if (!explains(all, d->failure)) continue;
-    auto& [times, first] = named[d->failure.rank];
+    auto& [times, with] = named[d->failure.rank];
     times += rank != d->failure.rank;
-    if (!first) first = &d->failure;
+    // Others hear who found a difference, and not whom else it is about.
+    if (!with || with->ranks.size() < d->failure.ranks.size()) with = &d->failure;
     reason = reason || all.of.at(rank)->reason == d->failure.text;
   }
   if (named.empty()) return false;
   const auto most = std::max_element(named.begin(), named.end(),
                                      [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
-  (reason ? out : earlier).add("failed", g, 0, {most->first}, most->second.second->text + ".");
+  const DumpedFailure& with = *most->second.second;
+  Ranks ranks(with.ranks.begin(), with.ranks.end());
+  ranks.insert(most->first);
+  (reason ? out : earlier).add("failed", g, 0, ranks, with.text + ".");
   return true;
 }
 

@@ -35,8 +35,9 @@ struct DumpedMessage {
 // Why a communicator goes no further.
 struct DumpedFailure {
   std::string text;
-  int code = 0;            // a GCCL_Result; 0: it does
-  std::uint32_t rank = 0;  // of the job: whom it is about, or who has found it
+  int code = 0;                           // a GCCL_Result; 0: it does
+  std::uint32_t rank = 0;                 // of the job: whom it is about, or who has found it
+  std::vector<std::uint32_t> ranks = {};  // likewise: all whom it is about, where that is known
 };
 struct DumpedGroup {
   std::string name;

@@ -68,10 +68,13 @@ DumpOfRank own_dump(const json::Node& root) {
     g.name = c.at("id").string() + (c.at("world").boolean() ? " (all ranks)" : "");
     for (const json::Node& r : c.at("ranks").items(1)) g.ranks.push_back(dumped_rank(r));
     g.oldest_in_flight = d.written_ns > 0;  // as old as that: earlier dumps had the latest calls alone
-    if (c.has("failure_code"))
+    if (c.has("failure_code")) {
       g.failure = {.text = c.at("failure").string(),
                    .code = int(c.at("failure_code").integer(0, 1 << 16)),
                    .rank = dumped_rank(c.at("failure_rank"))};
+      if (const auto ranks = c.find("failure_ranks"))
+        for (const json::Node& r : ranks->items(1)) g.failure.ranks.push_back(dumped_rank(r));
+    }
     if (const auto messages = c.find("messages")) {
       g.begun.emplace();
       for (const json::Node& m : messages->items())

@@ -1,0 +1,67 @@
+// What dumps say of the failure that they were written for: whom it is about.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/program.hpp"
+#include "tests/support/rank_job.hpp"
+
+namespace runtime_dump_failure {
+using namespace ranks;
+using Json = nlohmann::json;
+
+// The communicator of all ranks in the dump of each of three ranks.
+std::vector<Json> worlds(const std::string& prefix) {
+  std::vector<Json> all;
+  for (const char* rank : {"0", "1", "2"}) {
+    const Json dump = Json::parse(std::ifstream(prefix + rank + ".json"));
+    all.push_back(dump["communicators"][0]);
+  }
+  return all;
+}
+
+Job dumping(const std::string& prefix) {
+  return {.size = 3, .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}}};
+}
+
+#ifndef __SANITIZE_THREAD__  // which starts threads: then nobody knows that no other thread may send
+TEST_CASE("a difference that ranks find while they wait names whom it is about, not who has found it") {
+  gccl::test::Folder folder;
+  const std::string left = folder.path / "left_", circle = folder.path / "circle_";
+  for (const std::string& prefix : {left, circle})
+    check(dumping(prefix), [&](int rank) {
+      const GCCL_Comm world = begin();
+      float x = 0;
+      RANK_SUCCESS(GCCL_Barrier(world));
+      // Rank 1 leaves without the message, or waits for one itself.
+      if (rank == 0 || (rank == 1 && prefix == circle))
+        expect(GCCL_Recv(&x, 1, GCCL_FLOAT32, rank == 0 ? 1 : 0, world), GCCL_ERR_MISMATCH, "recv");
+      GCCL_Finalize();
+    });
+  for (const Json& c : worlds(left)) {
+    CAPTURE(c.dump());
+    CHECK(c["failure_code"] == GCCL_ERR_MISMATCH);
+    CHECK(c["failure_rank"] == 1);
+    CHECK(!c.contains("failure_ranks"));
+  }
+  int found = 0;
+  for (const Json& c : worlds(circle)) {
+    CAPTURE(c.dump());
+    CHECK(c["failure_code"] == GCCL_ERR_MISMATCH);
+    CHECK(c["failure_rank"] != 2);
+    if (!c.contains("failure_ranks")) continue;
+    std::vector<int> ranks = c["failure_ranks"];
+    std::sort(ranks.begin(), ranks.end());
+    CHECK(ranks == std::vector<int>{0, 1});
+    ++found;
+  }
+  CHECK(found > 0);
+}
+#endif
+
+}  // namespace runtime_dump_failure
