@@ -388,6 +388,7 @@ void Operations::break_down(Status why, Rank culprit, bool report_to_others, std
   assert(locked());
   if (!failure_.none()) return;
   failure_.set(std::move(why), culprit, std::move(ranks));
+  team_.flight.stopped(now_ns());
   if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
   if ((report_to_others || !transfers_.empty()) && team_.ports) {

@@ -24,6 +24,7 @@ void Supervisor::check() noexcept {
     check_peers_and_time();
     watch_stall();
     dump_if_asked(team_, operations_);
+    team_.flight.polled(now_ns());
   } catch (...) {
     operations_.break_down(operations_.blamed(caught()), team_.rank(), true);
   }

@@ -105,15 +105,16 @@ TEST_CASE("a rank that came late is named where that is half of the time, or whe
   CHECK(found(dumps(40, 60, false)) == "waits [0,1,2]");
 }
 
-TEST_CASE("for whom a rank waits that dumped a failure long after the others is no reason") {
+TEST_CASE("for whom a rank waits that had not polled for long when it failed is no reason, whatever its clock") {
   std::vector<Json> dumps;
   for (int r = 0; r < 3; ++r) {
-    dumps.push_back(dump(r, Json::array({waiting_for(r == 1 ? 0 : 1, call(1, "started", 0))}), r == 1 ? 4000 : 1500));
+    dumps.push_back(dump(r, Json::array({waiting_for(r == 1 ? 0 : 1, call(1, "started", 0))}), r == 2 ? 2500 : 1500));
     Json& c = dumps.back()["communicators"][0];
     c["failure"] = "why", c["failure_code"] = 101, c["failure_rank"] = 1;
+    c["failure_unpolled_ns"] = (r == 1 ? 2500 : 3) * kMs;
   }
   CHECK(found(dumps) == "waits [1]");
-  dumps[1]["written_ns"] = dumps[0]["written_ns"];
+  dumps[1]["communicators"][0]["failure_unpolled_ns"] = 3 * kMs;
   CHECK(found(dumps) == "waits [0,1,2]");
 }
 

@@ -1,7 +1,9 @@
-// What dumps say of the failure that they were written for: whom it is about.
+// What dumps say of the failure that they were written for: whom it is about, and whether the rank had polled before.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,5 +65,31 @@ TEST_CASE("a difference that ranks find while they wait names whom it is about, 
   CHECK(found > 0);
 }
 #endif
+
+TEST_CASE("a rank that was busy with something else when its communicator failed says for how long") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  check(dumping(prefix), [&](int rank) {
+    const GCCL_Comm world = begin();
+    static int me = 0;
+    me = rank;
+    GCCL_Op op = 0;
+    RANK_SUCCESS(GCCL_Op_create(
+        [](const void*, void*, std::size_t, GCCL_Dtype, void*) {
+          if (me == 1) ::usleep(2000000);
+        },
+        nullptr, &op));
+    std::vector<float> x(300000);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Comm_set_timeout(world, 1500));
+    expect(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_FLOAT32, op, world), GCCL_ERR_TIMEOUT, "allreduce");
+    std::_Exit(any_reported());
+  });
+  const std::vector<Json> all = worlds(prefix);
+  std::vector<std::int64_t> ns;
+  for (const Json& c : all) ns.push_back(c["failure_unpolled_ns"].get<std::int64_t>());
+  CHECK(ns[1] >= 2'000'000'000);
+  CHECK(std::max(ns[0], ns[2]) < 1'000'000'000);
+}
 
 }  // namespace runtime_dump_failure

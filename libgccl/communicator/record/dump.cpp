@@ -70,6 +70,7 @@ void own_form(Writer& w, const DumpedCommunicator& c) {
           for (const Rank r : c.failure_ranks) w.value(r);
         });
       }
+      w.member("failure_unpolled_ns", c.failure_unpolled_ns);
     }
     w.member("id", id_text(c.id));
     w.key("messages");

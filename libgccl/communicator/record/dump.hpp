@@ -40,6 +40,7 @@ struct DumpedCommunicator {
   int failure_code = 0;                      // a GCCL_Result
   Rank failure_rank = 0;                     // whom that is about, or who has found it
   std::vector<Rank> failure_ranks;           // of the job: where it is about several, as far as this rank knows
+  std::int64_t failure_unpolled_ns = 0;      // for so long before it no thread of this rank had polled
   std::vector<DumpedCall> calls, transfers;  // collectives in order; sends and receives in flight
   struct Messages {
     Rank peer = 0;

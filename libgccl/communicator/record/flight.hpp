@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "libgccl/base/clock.hpp"
 #include "libgccl/base/ticks.hpp"
 #include "libgccl/communicator/record/dump.hpp"
 #include "libgccl/communicator/watch/history.hpp"
@@ -42,6 +43,13 @@ class Flight {
   // Requires that the history keeps the call.
   const Times& of(std::uint32_t sequence) const { return of_[sequence % History::kKept]; }
 
+  // A thread polls for what is in flight.
+  void polled(std::int64_t now_ns) { polled_ns_ = now_ns; }
+  // The communicator fails.
+  void stopped(std::int64_t now_ns) { unpolled_ns_ = now_ns - polled_ns_; }
+  // For so long no thread had polled then.
+  std::int64_t unpolled_ns() const { return unpolled_ns_; }
+
   // The communicator has failed, and neither this collective nor a later one has completed.
   void failed(std::uint32_t sequence) noexcept { failed_from_ = std::min(failed_from_, sequence); }
   bool completed(std::uint32_t sequence) const { return sequence < failed_from_; }
@@ -58,6 +66,7 @@ class Flight {
   std::array<std::uint64_t, History::kKept> elements_{};
   std::uint32_t failed_from_ = UINT32_MAX;
   Unended unended_;
+  std::int64_t polled_ns_ = now_ns(), unpolled_ns_ = 0;
 };
 
 }  // namespace gccl

@@ -134,6 +134,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
                        .failure_code = operations.failure().why().code(),
                        .failure_rank = std::min(operations.failure().culprit(), team.size() - 1),
                        .failure_ranks = operations.failure().ranks(),
+                       .failure_unpolled_ns = team.flight.unpolled_ns(),
                        .calls = {},
                        .transfers = {},
                        .messages = {}};

@@ -68,20 +68,9 @@ Latest latest(const MergedDumps& all, const MergedGroup& g, std::uint64_t n) {
           .holds_up = written_ns > 0 && 2 * after_ns >= written_ns - began[0].first};
 }
 
-// A rank that polls hears of a failure at once. One that dumped it so much after the first did something else until
+// A rank that polls hears of a failure at once. One whose threads had not polled for so long did something else until
 // then: for whom it waits in its dump is no reason.
-constexpr std::int64_t kHeardNs = 500'000'000;
-bool heard_late(const MergedDumps& all, const MergedGroup& g, std::uint32_t rank) {
-  const auto dumped_ns = [&](std::uint32_t r) {
-    const DumpOfRank& d = *all.of.at(r);
-    const DumpedFailure& f = g.of.at(r)->failure;
-    return f.code != 0 && f.text == d.reason ? d.written_ns : 0;
-  };
-  std::int64_t first_ns = INT64_MAX;
-  for (const auto& [r, unused] : g.of)
-    if (const std::int64_t ns = dumped_ns(r); ns > 0) first_ns = std::min(first_ns, ns);
-  return dumped_ns(rank) > 0 && dumped_ns(rank) - first_ns > kHeardNs;
-}
+constexpr std::int64_t kUnpolledNs = 500'000'000;
 
 // Where the chains of who waits for whom end.
 struct Chains {
@@ -177,7 +166,8 @@ void find_waiting(const MergedDumps& all, const MergedGroup& g, Findings& out, F
   // Where threads only poll for it, what they wait for is all that is known.
   std::map<std::uint32_t, const DumpedCall*> waits;
   for (const std::uint32_t rank : waiting.empty() ? in_flight : waiting)
-    if (const DumpedCall* const c = g.call(rank, n); c->waits_for && *c->waits_for != rank && !heard_late(all, g, rank))
+    if (const DumpedCall* const c = g.call(rank, n);
+        c->waits_for && *c->waits_for != rank && g.of.at(rank)->failure.unpolled_ns < kUnpolledNs)
       waits[rank] = c;
   const Chains chains = followed(waits);
   const Ranks entered = waiting.empty() ? in_flight : waiting;

@@ -38,6 +38,7 @@ struct DumpedFailure {
   int code = 0;                           // a GCCL_Result; 0: it does
   std::uint32_t rank = 0;                 // of the job: whom it is about, or who has found it
   std::vector<std::uint32_t> ranks = {};  // likewise: all whom it is about, where that is known
+  std::int64_t unpolled_ns = 0;           // for so long before it no thread of this rank had polled
 };
 struct DumpedGroup {
   std::string name;

@@ -72,6 +72,7 @@ DumpOfRank own_dump(const json::Node& root) {
       g.failure = {.text = c.at("failure").string(),
                    .code = int(c.at("failure_code").integer(0, 1 << 16)),
                    .rank = dumped_rank(c.at("failure_rank"))};
+      if (const auto ns = c.find("failure_unpolled_ns")) g.failure.unpolled_ns = ns->integer(0, kNumberMost);
       if (const auto ranks = c.find("failure_ranks"))
         for (const json::Node& r : ranks->items(1)) g.failure.ranks.push_back(dumped_rank(r));
     }
