@@ -203,6 +203,7 @@ void ProtocolRanks::go_on(Rank r, std::size_t fault) {
 
 // After so much time of the process's own, which stands still while it is stopped.
 void ProtocolRanks::own_work(const Process& p, Nanos delay, std::function<void()> what) {
+  last_advance_ = std::max(last_advance_, now() + delay);
   time_.after(delay, [this, id = p.id, due = p.own_time(now()) + delay, what = std::move(what)]() mutable {
     Process& q = *at(id.rank);
     if (q.id != id || !q.alive) return;

@@ -145,7 +145,7 @@ void ProtocolRanks::advanced(const Process& p) {
   auto& furthest = furthest_[p.id.rank];
   if (std::pair(p.next, p.parts) <= furthest) return;
   furthest = {p.next, p.parts};
-  last_advance_ = now();
+  last_advance_ = std::max(last_advance_, now());
 }
 
 void ProtocolRanks::acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) {
@@ -243,6 +243,8 @@ void ProtocolRanks::agree(Process& p) {
 void ProtocolRanks::work(Process& p) {
   p.doing = Doing::working;
   p.resumed = now();
+  furthest_[p.id.rank] = {p.next, 0};  // what is done anew counts, and there are only so many epochs
+  last_advance_ = std::max(last_advance_, now());
   at_work_[p.epoch] = {.at = now(),
                        .what = FaultEvent::What::work,
                        .ranks = Rank(p.member->membership().members().size()),
@@ -367,26 +369,13 @@ void ProtocolRanks::violation(std::string what) {
   if (violations_.size() < 8) violations_.push_back(fmt::format("at {:.3f} ms: {}", double(now()) * 1e-6, what));
 }
 
-// Who has not come further for so long hangs: computing, detection and recovery take less.
-Nanos ProtocolRanks::idle_limit() const {
-  double slowest = 1;
-  const std::vector<bool> all(plan_.faults.size(), true);
-  for (Rank r = 0; r < machines(); ++r) {
-    double times = slowdown_by(plan_.faults, all, r);
-    for (const Straggler& stated : workload_.stragglers)
-      if (stated.rank == r) times *= stated.slowdown;
-    slowest = std::max(slowest, times);
-  }
-  const RecoverySettings& s = plan_.recovery;
-  return duration(double(plan_.compute) * slowest) + s.replace_after + 40 * s.detection + 1'000'000'000;
-}
-
 Outcome ProtocolRanks::run() {
   const auto wall = std::chrono::steady_clock::now();
   const RecoverySettings& s = plan_.recovery;
   Nanos last = s.heal;
   for (const Fault& f : plan_.faults) last = std::max(last, f.at + f.lasts);
-  const Nanos idle_max = s.limit > 0 ? 0 : idle_limit();
+  // Who has not come further for so long hangs: detection and recovery take less.
+  const Nanos idle_max = s.replace_after + 40 * s.detection + 1'000'000'000;
   const auto limit = [&] { return s.limit > 0 ? s.limit : std::max({last, last_fault_, last_advance_}) + idle_max; };
   const auto settled = [&] {
     bool any = false;

@@ -139,7 +139,6 @@ class ProtocolRanks : public DataUser {
   void judge(Outcome* out);
   std::string waits() const;
   void advanced(const Process& p);
-  Nanos idle_limit() const;
   void violation(std::string what);
   void mix(std::uint64_t x) { trace_ = splitmix::mix(trace_ ^ (x + splitmix::kGolden)); }
 
@@ -165,7 +164,7 @@ class ProtocolRanks : public DataUser {
   std::set<Rank> spares_lost_;  // before they began
   Nanos last_fault_ = 0, first_fault_ = -1;
   // By rank, spares included, the furthest: operations that it completed, and parts of messages for the next one; and
-  // when one last came further.
+  // when one last came further, or will have done work of its own.
   std::vector<std::pair<std::size_t, std::size_t>> furthest_;
   Nanos last_advance_ = 0;
   Nanos planned_anew_ = -1;  // around slow links, last

@@ -146,10 +146,10 @@ TEST_CASE("spares that are lost before they are needed take no place") {
 }
 
 TEST_CASE("ranks that come further do not hang, however long they compute and their messages take") {
-  const auto completed = [](const std::vector<Json>& faults, const Json& more) {
+  const auto completed = [](const std::vector<Json>& faults, const Json& more, const Json& where = kTwo) {
     Json run = hurt_run(faults, {{"recovery", {{"policy", "shrink"}, {"detection_us", "10ms"}}}});
     run.update(more);
-    return row_of(run, kTwo)["faults"]["completed"].get<bool>();
+    return row_of(run, where)["faults"]["completed"].get<bool>();
   };
   CHECK(completed({}, {{"repeats", 10}, {"compute_us", "200ms"}}));
   CHECK(completed({{{"kind", "straggler"}, {"rank", 1}, {"slowdown", 100}}}, {{"repeats", 2}, {"compute_us", "50ms"}}));
@@ -159,6 +159,31 @@ TEST_CASE("ranks that come further do not hang, however long they compute and th
   };
   const Json small = {{"policy", "shrink"}, {"detection_us", "2s"}, {"frame_bytes", 64}, {"credits", 1}};
   CHECK(completed({slow(0.001), slow(1)}, {{"bytes", "256KiB"}, {"recovery", small}}));
+
+  // Stragglers that follow each other slow nobody down by their product.
+  std::vector<Json> stragglers;
+  for (int i = 0; i < 40; ++i)
+    stragglers.push_back({{"kind", "straggler"}, {"rank", 1}, {"slowdown", 10}, {"at_us", 1000 * i}, {"for_us", 500}});
+  CHECK(completed(stragglers, {{"repeats", 10}, {"compute_us", "1ms"}}));
+  stragglers.resize(12);
+  stragglers.push_back({{"kind", "link_down"}, {"between", {0, 1}}, {"at_us", "5ms"}});  // others reach both
+  CHECK(!completed(stragglers, {{"repeats", 10}, {"compute_us", "1ms"}}, on_cards({0, 8, 16, 24})));
+  // Two stops in the time of one computation.
+  const auto stop = [](int at_s) {
+    return Json{{"kind", "pause"}, {"rank", 1}, {"at_us", at_s * 1000000}, {"for_us", "2s"}};
+  };
+  const Json busy = {{"compute_us", "3s"}, {"recovery", {{"policy", "shrink"}, {"detection_us", "30s"}}}};
+  CHECK(completed({stop(1), stop(4)}, busy));
+}
+
+TEST_CASE("ranks that carry out an operation anew after a failure do not hang, however long it takes") {
+  const Json slow = {{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", 0.0015}};
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 2}, {"at_us", "7s"}};
+  const Json recovery = {{"policy", "shrink"}, {"detection_us", "50ms"}, {"credits", 2}};
+  const Json found =
+      row_of(hurt_run({slow, crash}, {{"bytes", "4MiB"}, {"recovery", recovery}}), on_cards({0, 8, 16, 24}))["faults"];
+  CHECK(found["completed"] == true);
+  CHECK(found["dead"] == Json::array({2}));
 }
 
 TEST_CASE("detection counts from what made a rank look failed, not from what all survived before") {
