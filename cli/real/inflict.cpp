@@ -182,6 +182,7 @@ void Job::wires_changed() {
 Passage Job::passage(Rank from, Rank to) const {
   using sim::FaultKind;
   Passage p;
+  double left = 1;  // of the bandwidth
   const bool connections = plan_.recovery.connections;
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const sim::Fault& f = plan_.faults[i];
@@ -189,7 +190,7 @@ Passage Job::passage(Rank from, Rank to) const {
     if (f.kind == FaultKind::link_degraded) {
       if (!slowed_.at(i)[from * machines() + to]) continue;
       p.latency += real(f.latency);
-      if (f.amount < 1) p.bytes_per_ns = (p.bytes_per_ns > 0 ? p.bytes_per_ns : kCableBytesPerNs) * f.amount;
+      left = std::max(sim::kBandwidthLeast, left * f.amount);
       continue;
     }
     if (!f.link.empty() || !concerns(f, from, to)) continue;
@@ -204,6 +205,7 @@ Passage Job::passage(Rank from, Rank to) const {
       default: break;
     }
   }
+  if (left < 1) p.bytes_per_ns = kCableBytesPerNs * left;
   p.resets = p.past_checksums = connections;
   auto& wires = const_cast<sim::ClusterWires&>(wires_);  // finds routes when they are first asked for
   p.cut =

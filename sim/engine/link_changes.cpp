@@ -86,10 +86,12 @@ LinkChanges::LinkChanges(const Workload& w) {
       if (t < s.from || t >= s.until) continue;
       for (const LinkId l : s.links) {
         auto& [share, extra] = then.try_emplace(l, 1.0, 0).first->second;
-        share *= s.down ? 0 : s.share;
+        share = s.down || share == 0 ? 0 : std::max(kBandwidthLeast, share * s.share);
         extra += s.extra;
         if (t >= s.avoided_from) dead.insert(l);
-        if (!s.down && s.share < 1) instant.degraded.try_emplace(l, 1.0).first->second *= s.share;
+        if (s.down || s.share == 1) continue;
+        double& left = instant.degraded.try_emplace(l, 1.0).first->second;
+        left = std::max(kBandwidthLeast, left * s.share);
       }
     }
     const auto set = [&](LinkId l, std::pair<double, Nanos> to) {

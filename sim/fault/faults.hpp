@@ -32,6 +32,9 @@ enum class FaultKind : std::uint8_t {
 std::span<const std::string_view> fault_names();
 std::string_view name(FaultKind kind);
 
+// What several faults leave of a link's bandwidth is no less, unless it is down. One alone may leave ten times as much.
+constexpr double kBandwidthLeast = 1e-6;
+
 // When `count` of something have happened to a rank.
 struct FaultMoment {
   enum class What : std::uint8_t { operations, steps, bytes, agreements, epochs };

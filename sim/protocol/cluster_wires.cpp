@@ -6,8 +6,7 @@ namespace gccl::sim {
 
 ClusterWires::ClusterWires(const Cluster& cluster) : cluster_(cluster), names_(cluster) {
   for (const Link& l : cluster.links())
-    links_.push_back(
-        {.bandwidth = l.bandwidth_GBps, .full = l.bandwidth_GBps, .latency = l.latency_ns, .degraded = {}});
+    links_.push_back({.bandwidth = l.bandwidth_GBps, .latency = l.latency_ns, .degraded = {}});
 }
 
 const std::vector<LinkId>& ClusterWires::route(Card from, Card to) {
@@ -16,12 +15,25 @@ const std::vector<LinkId>& ClusterWires::route(Card from, Card to) {
   return at->second;
 }
 
+Nanos ClusterWires::State::carried(Nanos start, double bytes) const {
+  for (;;) {
+    double left = 1;
+    Nanos until = kForGood;  // so much is left
+    for (const Degraded& d : degraded)
+      if (d.until > start) left *= d.left, until = std::min(until, d.until);
+    const double rate = bandwidth * std::max(left, kBandwidthLeast), takes = bytes / rate + 0.5;
+    if (until == kForGood || takes < double(until - start)) return start + Nanos(takes);
+    bytes -= double(until - start) * rate;
+    start = until;
+  }
+}
+
 Nanos ClusterWires::passage(Card from, Card to, std::size_t bytes, Nanos now) {
   Nanos head = now, tail = now;
   for (const LinkId l : route(from, to)) {
     State& s = links_[l];
     const Nanos start = std::max(head, s.free);
-    s.free = start + Nanos(double(bytes) / s.bandwidth + 0.5);
+    s.free = s.carried(start, double(bytes));
     head = start + s.latency + s.extra;
     tail = std::max(tail, s.free) + s.latency + s.extra;
   }
@@ -50,18 +62,16 @@ std::vector<LinkId> ClusterWires::links_of(const Fault& f) const {
   return link ? std::vector<LinkId>{*link} : names_.cable(f.link);
 }
 
-void ClusterWires::apply(const Fault& f, bool begins) {
+void ClusterWires::apply(const Fault& f, bool begins, Nanos until) {
   for (const LinkId l : links_of(f)) {
     State& s = links_[l];
     if (f.kind == FaultKind::link_degraded) {
-      const std::pair what(f.amount, f.latency);
       if (begins)
-        s.degraded.push_back(what);
-      else if (const auto it = std::ranges::find(s.degraded, what); it != s.degraded.end())
-        s.degraded.erase(it);
-      s.bandwidth = s.full;
+        s.degraded.push_back({.by = &f, .left = f.amount, .extra = f.latency, .until = until});
+      else
+        std::erase_if(s.degraded, [&](const Degraded& d) { return d.by == &f; });
       s.extra = 0;
-      for (const auto& [part, added] : s.degraded) s.bandwidth *= part, s.extra += added;
+      for (const Degraded& d : s.degraded) s.extra += d.extra;
     } else if (begins) {
       ++s.down;
     } else if (s.down > 0) {

@@ -63,7 +63,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
       wires_changed();
       break;
     default:
-      wires_.apply(f, true);
+      wires_.apply(f, true, plan_.recovery.heal > now() ? std::min(until, plan_.recovery.heal) : until);
       if (for_long && cuts_links(f))
         for (const Rank r : wires_.cut_off(cards_)) hurts_.hurt(r, now(), until);
       wires_changed();

@@ -64,6 +64,31 @@ TEST_CASE("the end of a fault leaves those on the same link and rank that have n
   CHECK(time_of(hurt_run({stop(5, 50), stop(15, 50)}, busy), kTwo) == doctest::Approx(stopped + 10000).epsilon(0.01));
 }
 
+TEST_CASE("degradations together leave a link at least a millionth of its bandwidth, for no longer than they last") {
+  const auto took = [](const char* engine, std::size_t count, double percent, const Json& lasts = Json::object()) {
+    Json fault = {{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}, {"at_us", 0}};
+    fault.update(lasts);
+    return time_of(hurt_run(std::vector<Json>(count, fault), {{"engine", engine}}), kTwo);
+  };
+  const Json brief = {{"for_us", 1000}};
+  for (const char* engine : {"protocol", "flow"}) {
+    CAPTURE(std::string(engine));
+    const double healthy = took(engine, 1, 100, brief);
+    // 64 KiB at a millionth of 50 GB/s.
+    CHECK(took(engine, 3, 1) >= 65536 / 0.05);
+    CHECK(took(engine, 3, 1) <= 3 * 65536 / 0.05);
+    CHECK(took(engine, 10, 1) == doctest::Approx(took(engine, 3, 1)));
+    CHECK(took(engine, 4, 0.001) == doctest::Approx(took(engine, 3, 1)));
+    // What is on the link when all of it is there again goes on at once.
+    for (const std::size_t count : {1, 2, 4}) {
+      CAPTURE(count);
+      const double held_up = took(engine, count, 0.001, brief);
+      CHECK(held_up >= 1000);
+      CHECK(held_up <= 1000 + 2 * healthy);
+    }
+  }
+}
+
 TEST_CASE("a rank that is stopped computes so much later") {
   const Json busy = {{"repeats", 2}, {"compute_us", "100ms"}};
   const double alone = time_of(hurt_run({}, busy), kTwo);
