@@ -73,6 +73,7 @@ void Job::start_anew(Rank r) {
   s.done_in.assign(workload_.operations.size(), 0);
   s.joins = true;
   if (lost_with_node_.erase(r) > 0) wires_changed();
+  hurts_.started(r, now_ns());
   start(r);
 }
 

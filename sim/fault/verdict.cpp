@@ -15,7 +15,7 @@ using Witnesses = std::vector<const RankWitness*>;
 Nanos judge_knowledge(const Witnesses& left, bool hangs, const Hurts& hurts, FaultOutcome* f) {
   Nanos begun = -1;
   for (const Rank d : f->dead) {
-    std::map<Nanos, std::pair<Nanos, Nanos>> known;  // by cause, which differ where a rank fails again: first and last
+    std::map<Nanos, std::pair<Nanos, Nanos>> known;  // by cause: first and last
     for (const RankWitness* w : left) {
       const auto knew = w->knew.find(d);
       if (knew == w->knew.end()) {
@@ -29,12 +29,21 @@ Nanos judge_knowledge(const Witnesses& left, bool hangs, const Hurts& hurts, Fau
       first = std::min(first, knew->second);
       last = std::max(last, knew->second);
     }
+    std::vector<std::pair<Nanos, Nanos>> reported;  // of each failure of the rank: first and last
     for (const auto& [since, when] : known) {
       begun = begun < 0 ? since : std::min(begun, since);
       f->detection_first = std::max(f->detection_first, when.first - since);
       f->detection = std::max(f->detection, when.second - since);
-      f->events.push_back({.at = when.first, .what = FaultEvent::What::first_notified, .rank = d});
-      f->events.push_back({.at = when.second, .what = FaultEvent::What::all_notified, .rank = d});
+      if (reported.empty() || since > reported.back().second) {
+        reported.push_back(when);
+      } else {  // one failure, for which ranks have different causes
+        reported.back().first = std::min(reported.back().first, when.first);
+        reported.back().second = std::max(reported.back().second, when.second);
+      }
+    }
+    for (const auto& [first, last] : reported) {
+      f->events.push_back({.at = first, .what = FaultEvent::What::first_notified, .rank = d});
+      f->events.push_back({.at = last, .what = FaultEvent::What::all_notified, .rank = d});
     }
   }
   return begun;
@@ -62,11 +71,21 @@ void judge_operations(const Witnesses& left, bool hangs, FaultOutcome* f) {
 }  // namespace
 
 void Hurts::hurt(Rank rank, Nanos from, Nanos until, std::vector<Rank> by) {
-  all_.push_back({.rank = rank, .from = from, .until = until, .by = std::move(by)});
+  const bool missed = gone_.contains(rank);
+  all_.push_back({.rank = rank, .from = from, .until = until, .by = std::move(by), .missed = missed});
 }
 
 void Hurts::crashed(Rank rank, Nanos when) {
   all_.push_back({.rank = rank, .from = when, .until = kForGood, .by = {}, .crash = true});
+  gone_.insert(rank);
+}
+
+void Hurts::started(Rank rank, Nanos when) {
+  if (gone_.erase(rank) == 0) return;
+  std::vector<Hurt> lasting;
+  for (const Hurt& h : all_)
+    if (h.rank == rank && h.missed && h.until > when) lasting.push_back(h);
+  for (Hurt& h : lasting) hurt(rank, when, h.until, std::move(h.by));
 }
 
 void Hurts::parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until) {
@@ -80,13 +99,13 @@ void Hurts::parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos 
 
 bool Hurts::any(Rank rank) const { return std::ranges::find(all_, rank, &Hurt::rank) != all_.end(); }
 
-// The latest one before; and those before it that had not ended when it began.
+// The latest one before that was done to the process; and those before it that had not ended when it began.
 Nanos Hurts::cause(Rank rank, Rank by, Nanos when) const {
   Nanos since = -1;
   for (auto h = all_.rbegin(); h != all_.rend(); ++h) {
-    if (h->rank != rank || h->from > when) continue;
+    if (h->rank != rank || h->from > when || h->missed) continue;
     if (!h->by.empty() && std::ranges::find(h->by, by) == h->by.end()) continue;
-    if (h->crash) return since < 0 ? h->from : since;  // what came after it was done to another process
+    if (h->crash && since >= 0) return since;  // of the process before
     if (since < 0 || h->until >= since) since = h->from;
   }
   return since;

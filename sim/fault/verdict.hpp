@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -34,9 +35,11 @@ struct RankWitness {
 class Hurts {
  public:
   static constexpr Nanos kForGood = INT64_MAX;
-  // In the order of times. `by`: those who may take it for a failure; none: all.
+  // In the order of times. `by`: those who may take it for a failure; none: all. What is done to a rank that has
+  // crashed is done to the process that is started anew, if it lasts until then.
   void hurt(Rank rank, Nanos from, Nanos until, std::vector<Rank> by = {});
   void crashed(Rank rank, Nanos when);
+  void started(Rank rank, Nanos when);  // anew
   // To each side of a partition by the other one.
   void parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until);
 
@@ -51,8 +54,10 @@ class Hurts {
     Nanos from, until;
     std::vector<Rank> by;
     bool crash = false;
+    bool missed = false;  // no process was there
   };
   std::vector<Hurt> all_;
+  std::set<Rank> gone_;
 };
 
 // Fills completed, survivors, out, dead, false_alarms, detection_first, detection, recovery, lost and doubled, and adds

@@ -53,7 +53,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
-        if (for_long) hurts_.hurt(r, now(), until);
+        if (for_long && lives(r)) hurts_.hurt(r, now(), until);
         stop(r, i);
       }
       break;

@@ -59,6 +59,7 @@ void ProtocolRanks::start(Rank r, std::uint64_t life) {
   p.id = {r, life};
   p.done_in.assign(workload_.operations.size(), 0);
   links_.place(p.id, cards_[r]);
+  hurts_.started(r, now());
   const std::uint64_t seed = splitmix::hash(workload_.seed ^ (std::uint64_t(r) << 32) ^ life);
   const RankSet first = RankSet::below(ranks_);
   p.member = life == 0 ? std::make_unique<fault::Member>(now(), settings_, r, first, seed)

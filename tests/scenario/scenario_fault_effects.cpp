@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/fault/effects.hpp"
+#include "sim/fault/verdict.hpp"
 #include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/run/play.hpp"
 #include "sim/scenario/run_campaign.hpp"
@@ -241,6 +242,58 @@ TEST_CASE("detection counts from what made a rank look failed, not from what all
   REQUIRE(twice["dead"] == Json({0, 2}));
   CHECK(twice["detection_us"].get<double>() <= 200000);
   CHECK(twice["false_alarms"].empty());
+}
+
+TEST_CASE("what is done after a crash to the dead rank, its NIC, or those who notice leaves the crash its time") {
+  const auto found = [](const std::vector<Json>& faults) {
+    return row_of(hurt_run(faults, {{"repeats", 30},
+                                    {"compute_us", "1ms"},
+                                    {"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}}}}),
+                  on_cards({0, 1, 2, 3, 8}))["faults"];
+  };
+  const auto known_at = [](const Json& faults, const char* event) {
+    std::vector<double> at;
+    for (const Json& e : faults["events"])
+      if (e["event"] == event) at.push_back(e["at_us"]);
+    REQUIRE(at.size() == 1);
+    return at[0];
+  };
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 4}, {"at_us", "10ms"}};
+  const auto later = [](Json what, const char* at) {
+    what.update({{"at_us", at}, {"for_us", "30ms"}});
+    return what;
+  };
+  for (const Json& other :
+       {later({{"kind", "pause"}, {"rank", 4}}, "40ms"), later({{"kind", "partition"}, {"ranks", {4}}}, "40ms"),
+        later({{"kind", "nic_down"}, {"nic", "node1/nic0"}}, "90ms"),
+        later({{"kind", "partition"}, {"ranks", {0}}}, "60ms")}) {
+    CAPTURE(other.dump());
+    const Json both = found({crash, other});
+    CHECK(both["dead"] == Json::array({4}));
+    CHECK(known_at(both, "first_notified") <= known_at(both, "all_notified"));
+    CHECK(both["detection_us"].get<double>() == doctest::Approx(known_at(both, "all_notified") - 10000));
+  }
+  // A rank that was silent when it crashed had been so before.
+  const Json stop = {{"kind", "pause"}, {"rank", 4}, {"at_us", "5ms"}, {"for_us", "50ms"}};
+  const Json silent = found({stop, crash});
+  CHECK(silent["detection_us"].get<double>() == doctest::Approx(known_at(silent, "all_notified") - 5000));
+}
+
+TEST_CASE("a rank that is started anew is another process") {
+  Hurts hurts;
+  hurts.hurt(1, 10, 20);
+  hurts.crashed(1, 100);
+  hurts.hurt(1, 110, 120);
+  hurts.parted({1}, 2, 130, 300);
+  CHECK(hurts.cause(1, 0, 140) == 100);
+  hurts.started(1, 200);
+  CHECK(hurts.cause(1, 0, 250) == 200);  // it began behind the partition
+  hurts.hurt(1, 400, 500);
+  CHECK(hurts.cause(1, 0, 450) == 400);
+  hurts.crashed(1, 450);
+  CHECK(hurts.cause(1, 0, 460) == 400);
+  hurts.hurt(1, 470, Hurts::kForGood);
+  CHECK(hurts.cause(1, 0, 480) == 400);
 }
 
 TEST_CASE("a rank that links between ranks cut off from all is no false alarm, one that others reach is") {
