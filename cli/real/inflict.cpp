@@ -99,6 +99,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
     case FaultKind::rank_crash:
     case FaultKind::card_loss:
       for (const Rank r : hit) crash(r, when);
+      hurt_unreachable(when, until);
       return;
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
@@ -123,19 +124,21 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       wires_.apply(f, true);
       if (for_long && cuts_links(f))
         for (const Rank r : wires_.cut_off(cards_)) hurts_.hurt(r, when, until);
+      if (for_long && f.kind == FaultKind::link_down) cuts_until_ = std::max(cuts_until_, until);
       wires_changed();
-      if (for_long && f.kind == FaultKind::link_down && f.link.empty()) hurt_unreachable(when, until);
   }
+  if (for_long) hurt_unreachable(when, until);
   if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
 }
 
-// By all that is cut now.
+// By links that are down, where other ranks help no more.
 void Job::hurt_unreachable(Nanos when, Nanos until) {
-  std::vector<Rank> alive;
+  if (cuts_until_ <= when) return;
+  std::vector<Rank> run;
   for (Rank r = 0; r < machines(); ++r)
-    if (state_[r].alive) alive.push_back(r);
+    if (state_[r].alive && state_[r].stopped_by.empty()) run.push_back(r);
   const auto cut = [this](Rank from, Rank to) { return passages_[from * machines() + to].cut; };
-  for (auto& [r, by] : sim::unreachable(alive, cut)) hurts_.hurt(r, when, until, std::move(by));
+  hurts_.cut(run, cut, plan_.recovery.helpers, when, std::min(until, cuts_until_));
 }
 
 void Job::end_fault(std::size_t i) {

@@ -118,6 +118,7 @@ class Job {
   std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
   std::set<Rank> lost_with_node_;                    // cut off before their processes end
   sim::Hurts hurts_;
+  Nanos cuts_until_ = 0;                                               // links are down
   std::map<std::pair<std::uint32_t, std::size_t>, Times> executions_;  // by epoch and operation
   std::uint64_t wrong_ = 0;
   std::string first_wrong_;

@@ -67,8 +67,7 @@ bool concerns(const Fault& f, Rank from, Rank to) {
   return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
 }
 
-std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks,
-                                              const std::function<bool(Rank from, Rank to)>& cut) {
+std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks, const IsCut& cut, std::size_t helpers) {
   const std::size_t n = ranks.size();
   std::vector<char> open(n * n);
   for (std::size_t a = 0; a < n; ++a)
@@ -77,9 +76,10 @@ std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks,
   std::map<Rank, std::vector<Rank>> all;
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = 0; b < n; ++b) {
-      bool heard = a == b || open[a * n + b];
-      for (std::size_t c = 0; c < n && !heard; ++c) heard = open[a * n + c] && open[c * n + b];
-      if (!heard) all[ranks[a]].push_back(ranks[b]);
+      if (a == b || open[a * n + b]) continue;
+      std::size_t useless = 0;  // as a helper
+      for (std::size_t c = 0; c < n; ++c) useless += c != a && c != b && !(open[a * n + c] && open[c * n + b]);
+      if (useless >= std::min(helpers, n - 2)) all[ranks[a]].push_back(ranks[b]);
     }
   return all;
 }

@@ -42,10 +42,12 @@ Nanos late_by(std::span<const Fault> faults, Rank rank);
 // Whether it concerns what `from` sends `to`. Requires a fault on what ranks send, and none on links of the cluster.
 bool concerns(const Fault& fault, Rank from, Rank to);
 
-// The ranks that some other one of these reaches neither directly nor by a third one of them, with those others:
-// between which `cut` says that what one sends the other is lost.
-std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks,
-                                              const std::function<bool(Rank from, Rank to)>& cut);
+// Whether what one rank sends another is lost.
+using IsCut = std::function<bool(Rank from, Rank to)>;
+
+// The ranks that some other one of these does not reach directly, nor by some of any `helpers` third ones of them; with
+// those others.
+std::map<Rank, std::vector<Rank>> unreachable(std::span<const Rank> ranks, const IsCut& cut, std::size_t helpers);
 
 // Something happens with probability *to or, independently, with `more`: *to becomes the probability of either.
 void add_chance(double* to, double more);

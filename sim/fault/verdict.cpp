@@ -88,6 +88,14 @@ void Hurts::started(Rank rank, Nanos when) {
   for (Hurt& h : lasting) hurt(rank, when, h.until, std::move(h.by));
 }
 
+void Hurts::cut(std::span<const Rank> ranks, const IsCut& cut, std::size_t helpers, Nanos from, Nanos until) {
+  for (auto& [r, by] : unreachable(ranks, cut, helpers)) {
+    hurt(r, from, until, std::move(by));
+    all_.back().likely = false;
+  }
+  for (auto& [r, by] : unreachable(ranks, cut, ranks.size())) hurt(r, from, until, std::move(by));
+}
+
 void Hurts::parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until) {
   std::vector<Rank> others;
   for (Rank r = 0; r < ranks; ++r)
@@ -102,11 +110,14 @@ bool Hurts::any(Rank rank) const { return std::ranges::find(all_, rank, &Hurt::r
 // The latest one before that was done to the process; and those before it that had not ended when it began.
 Nanos Hurts::cause(Rank rank, Rank by, Nanos when) const {
   Nanos since = -1;
+  bool likely = false;
   for (auto h = all_.rbegin(); h != all_.rend(); ++h) {
     if (h->rank != rank || h->from > when || h->missed) continue;
     if (!h->by.empty() && std::ranges::find(h->by, by) == h->by.end()) continue;
     if (h->crash && since >= 0) return since;  // of the process before
-    if (since < 0 || h->until >= since) since = h->from;
+    if (since >= 0 && (h->until < since || (likely && !h->likely))) continue;
+    since = h->from;
+    likely = likely || h->likely;
   }
   return since;
 }

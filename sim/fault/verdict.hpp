@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/fault/effects.hpp"
 #include "sim/fault/faults.hpp"
 
 namespace gccl::sim {
@@ -40,6 +41,8 @@ class Hurts {
   void hurt(Rank rank, Nanos from, Nanos until, std::vector<Rank> by = {});
   void crashed(Rank rank, Nanos when);
   void started(Rank rank, Nanos when);  // anew
+  // To those of these ranks, which live and run, that others do not reach, or not by any of so many helpers.
+  void cut(std::span<const Rank> ranks, const IsCut& cut, std::size_t helpers, Nanos from, Nanos until);
   // To each side of a partition by the other one.
   void parted(const std::vector<Rank>& side, Rank ranks, Nanos from, Nanos until);
 
@@ -55,6 +58,7 @@ class Hurts {
     std::vector<Rank> by;
     bool crash = false;
     bool missed = false;  // no process was there
+    bool likely = true;   // that it is taken for a failure; else it may as well go by
   };
   std::vector<Hurt> all_;
   std::set<Rank> gone_;

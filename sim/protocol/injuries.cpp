@@ -46,6 +46,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
     bool any = false;
     for (const Rank r : hit_by(f, cards_, *workload_.cluster)) any = crash(r) || any;
     if (any) happened(FaultEvent::What::begins, i);
+    hurt_unreachable(until);
     return;
   }
   const auto lives = [&](Rank r) { return at(r) && at(r)->alive; };
@@ -66,9 +67,10 @@ void ProtocolRanks::begin_fault(std::size_t i) {
       wires_.apply(f, true, plan_.recovery.heal > now() ? std::min(until, plan_.recovery.heal) : until);
       if (for_long && cuts_links(f))
         for (const Rank r : wires_.cut_off(cards_)) hurts_.hurt(r, now(), until);
+      if (for_long && f.kind == FaultKind::link_down) cuts_until_ = std::max(cuts_until_, until);
       wires_changed();
-      if (for_long && f.kind == FaultKind::link_down && f.link.empty()) hurt_unreachable(until);
   }
+  if (for_long) hurt_unreachable(until);
   if (f.lasts > 0) time_.after(f.lasts, [this, i] { end_fault(i); });
 }
 
@@ -108,17 +110,18 @@ void ProtocolRanks::set_slowdowns(const Fault& changed) {
   }
 }
 
-// By all that is cut now.
+// By links that are down, where other ranks help no more.
 void ProtocolRanks::hurt_unreachable(Nanos until) {
-  std::vector<Rank> alive;
+  if (cuts_until_ <= now()) return;
+  std::vector<Rank> run;
   for (Rank r = 0; r < machines(); ++r)
-    if (at(r) && at(r)->alive) alive.push_back(r);
+    if (at(r) && at(r)->alive && !at(r)->paused()) run.push_back(r);
   const auto cut = [this](Rank from, Rank to) {
     WireFaults faults;
     faults_between(from, to, &faults);
     return faults.cut;
   };
-  for (auto& [r, by] : unreachable(alive, cut)) hurts_.hurt(r, now(), until, std::move(by));
+  hurts_.cut(run, cut, settings_.detector.helpers, now(), std::min(until, cuts_until_));
 }
 
 bool ProtocolRanks::crash(Rank r) {

@@ -160,6 +160,7 @@ class ProtocolRanks : public DataUser {
 
   std::vector<bool> active_, over_;  // by fault
   Hurts hurts_;
+  Nanos cuts_until_ = 0;  // links are down
   Rank spares_used_ = 0;
   std::set<Rank> spares_lost_;  // before they began
   Nanos last_fault_ = 0, first_fault_ = -1;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -298,13 +299,23 @@ TEST_CASE("a rank that is started anew is another process") {
 
 TEST_CASE("a rank that links between ranks cut off from all is no false alarm, one that others reach is") {
   std::vector<Rank> all{0, 1, 2, 3};
+  std::size_t helpers = 3;
   const auto cut_by = [&](std::set<std::pair<Rank, Rank>> links) {
-    return unreachable(all, [links](Rank from, Rank to) { return links.contains({from, to}); });
+    return unreachable(
+        all,
+        [links](Rank from, Rank to) {
+          return links.contains({from, to});
+        },
+        helpers);
   };
   using Found = std::map<Rank, std::vector<Rank>>;
   CHECK(cut_by({}).empty());
   CHECK(cut_by({{0, 1}, {1, 0}}).empty());  // by ranks 2 and 3
   CHECK(cut_by({{1, 0}, {1, 2}, {3, 1}}) == Found{{0, {1}}, {1, {0, 2, 3}}, {2, {1}}, {3, {1}}});
+  // One helper that is asked may be the one that does not reach it.
+  CHECK(cut_by({{0, 1}, {0, 2}}).empty());
+  helpers = 1;
+  CHECK(cut_by({{0, 1}, {0, 2}}) == Found{{0, {1, 2}}, {1, {0}}, {2, {0}}});
   all.resize(2);
   CHECK(cut_by({{0, 1}}) == Found{{0, {1}}, {1, {0}}});
 
@@ -316,6 +327,37 @@ TEST_CASE("a rank that links between ranks cut off from all is no false alarm, o
   CHECK(row["faults"]["false_alarms"].empty());
   CHECK(row["faults"]["dead"] == Json::array({1}));
   CHECK(row["faults"]["detection_us"].get<double>() <= 100000);
+}
+
+TEST_CASE("a rank is no false alarm where those who reached it crash or stop, before its links are down or after") {
+  const auto found = [](const std::vector<Json>& faults, std::size_t ranks) {
+    return row_of(hurt_run(faults, {{"repeats", 30},
+                                    {"compute_us", "1ms"},
+                                    {"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}}}}),
+                  {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", ranks}})["faults"];
+  };
+  const auto links_of_0 = [](int last, const char* at) {
+    std::vector<Json> all;
+    for (int r = 1; r <= last; ++r) all.push_back({{"kind", "link_down"}, {"between", {0, r}}, {"at_us", at}});
+    return all;
+  };
+  const auto with = [](std::vector<Json> faults, const Json& more) {
+    faults.push_back(more);
+    return faults;
+  };
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 4}, {"at_us", "20ms"}};
+  const Json stop = {{"kind", "pause"}, {"rank", 4}, {"at_us", "20ms"}, {"for_us", "120ms"}};
+  for (const char* at : {"10ms", "30ms"})
+    for (const Json& other : {crash, stop}) {
+      CAPTURE(std::string(at));
+      CAPTURE(other.dump());
+      const Json one = found(with(links_of_0(3, at), other), 5);
+      const auto dead = one["dead"].get<std::vector<Rank>>();
+      CHECK(std::ranges::find(dead, Rank(0)) != dead.end());
+      CHECK(one["false_alarms"].empty());
+    }
+  // One of six helpers reaches it, of whom three are asked.
+  CHECK(found(links_of_0(6, "10ms"), 8)["false_alarms"].empty());
 }
 
 TEST_CASE("throughput after the faults is that of like calls, on both engines that play faults") {
