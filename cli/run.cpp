@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <thread>
@@ -226,7 +227,11 @@ int Prepared::play() {
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
   std::optional<real::MeetingPlace> meeting_place;
   if (real) {
-    if (real->namespaces) real->folder = meeting_place.emplace().folder();
+    const auto by_files = [&](const sim::Point& p) {
+      return p.engine == sim::Engine::real && real::meet_by_files(campaign.scenario->runs[p.run].recovery);
+    };
+    if (real->namespaces && std::ranges::any_of(campaign.points, by_files))
+      real->folder = meeting_place.emplace().folder();
     engines.real = [means = *real](const sim::Workload& w) { return real::run(w, means); };
   }
   sim::ScenarioResult result;

@@ -20,7 +20,9 @@
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "cli/real/real.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/bootstrap/secret.hpp"
+#include "libgccl/json/reader.hpp"
 #include "sim/fault/effects.hpp"
 
 namespace gccl::real {
@@ -57,8 +59,17 @@ void load_runtime() {
              "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
 }
 
-MeetingPlace::MeetingPlace() : folder_(std::filesystem::temp_directory_path() / "gccl-real-XXXXXX") {
-  if (!mkdtemp(folder_.data())) fail_to("a folder");
+bool meet_by_files(const sim::RecoverySettings& s) {
+  return !s.system_reports && (s.policy == sim::FailurePolicy::spare || s.policy == sim::FailurePolicy::rejoin);
+}
+
+MeetingPlace::MeetingPlace() {
+  const std::string stated = read_text(process_environment(), "TMPDIR"), where = stated.empty() ? "/tmp" : stated;
+  folder_ = where + "/gccl-real-XXXXXX";
+  if (!mkdtemp(folder_.data()))
+    throw json::InputError(
+        fmt::format("TMPDIR: found \"{}\", where no folder can be made: {}; expected one that this user may write to",
+                    where, std::generic_category().message(errno)));
 }
 
 MeetingPlace::~MeetingPlace() {
@@ -103,7 +114,8 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   if (means_.namespaces && !plan_.recovery.system_reports) {
     network_ = std::make_unique<Network>(machines(), w.seed);
     store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
-    if (replaces()) store_ = fmt::format("file://{}/{}", means_.folder, self_);  // to be met without rank 0
+    if (meet_by_files(plan_.recovery))
+      store_ = fmt::format("file://{}/{}", means_.folder, self_);  // to be met without rank 0
   } else {
     std::uint16_t port = 0;
     reservation_ = launch::reserve_port(&port);

@@ -10,10 +10,13 @@ namespace gccl::real {
 // By its file names; throws json::InputError where the program has no runtime. Before run().
 void load_runtime();
 
+// Whether ranks on networks of their own do, since others take the places of those that crash, also of the first.
+bool meet_by_files(const sim::RecoverySettings& recovery);
+
 // A folder of this user's alone, for RealMeans::folder, that goes with this object: run() may be killed.
 class MeetingPlace {
  public:
-  MeetingPlace();  // throws std::runtime_error
+  MeetingPlace();  // throws json::InputError
   ~MeetingPlace();
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;

@@ -80,6 +80,16 @@ for run in "$work/cut.json" faults/corruption-connections; do
     fail "$run: exit code $code, $(cat "$work/out")"
 done
 
+# Where no folder can be made only those ask for one that need it.
+code=0; TMPDIR=$work/none "$gccl" run "$work/cut.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
+[ $code = 0 ] || { [ $code = 2 ] && grep -q "cannot be inflicted here" "$work/out"; } ||
+  fail "a run without a folder: exit code $code, $(cat "$work/out")"
+scenario anew "$(run allreduce "$crash" "$lived" rejoin)"
+code=0; TMPDIR=$work/none "$gccl" run "$work/anew.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
+if [ $code != 2 ] || ! grep -q "cannot be inflicted here\|TMPDIR: found \"$work/none\", where no folder" "$work/out"; then
+  fail "no folder to meet in: exit code $code, $(cat "$work/out")"
+fi
+
 # Ranks that hear nothing of each other's agreement do not come to one.
 scenario unagreed "$(run allreduce "{\"kind\": \"agreement_loss\", \"probability\": 1}, $crash" '"completed": true' 'shrink", "limit_us": "600ms')"
 code=0; "$gccl" run "$work/unagreed.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
