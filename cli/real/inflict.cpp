@@ -128,6 +128,8 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       wires_changed();
   }
   if (for_long) hurt_unreachable(when, until);
+  for (const Strike& s : strikes_)
+    if (s.stop == i) later(when + s.delay, [this, fault = s.fault] { begin_fault(fault, now_ns()); });
   if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
 }
 

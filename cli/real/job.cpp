@@ -181,7 +181,7 @@ void Job::live(Rank r) const {
   for (const auto& [kind, algorithm] : algorithms)
     if (kind != "barrier") chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", kind, algorithm);
   for (const Strike& s : strikes_)
-    if (s.rank == r && !active_[s.fault] && !over_[s.fault]) program.strikes.push_back(s);
+    if (s.rank == r && !s.stop && !active_[s.fault] && !over_[s.fault]) program.strikes.push_back(s);
   set("GCCL_RANK", std::to_string(r));
   set("GCCL_SIZE", std::to_string(ranks()));
   if (state_[r].joins) set("GCCL_JOIN", "1");

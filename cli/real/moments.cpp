@@ -3,7 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "libgccl/schedule/schedule.hpp"
 #include "sim/fault/effects.hpp"
@@ -89,6 +91,20 @@ Rank reference(const sim::Workload& w, const sim::Outcome& simulated, std::size_
   return r;
 }
 
+// The fault that has stopped the rank at `t` in the simulation, and when it began; of several the latest.
+std::optional<std::pair<std::size_t, Nanos>> stop_of(const sim::Workload& w, const sim::Outcome& simulated, Rank rank,
+                                                     std::size_t fault, Nanos t) {
+  std::optional<std::pair<std::size_t, Nanos>> stop;
+  for (const sim::FaultEvent& e : simulated.faults->events) {
+    if (e.what != sim::FaultEvent::What::begins) continue;
+    if (e.fault == fault || e.at > t) break;
+    const Fault& f = w.faults->faults[e.fault];
+    if (f.kind == FaultKind::pause && std::ranges::count(f.ranks, rank) > 0 && t < e.at + f.lasts)
+      stop = {e.fault, e.at};
+  }
+  return stop;
+}
+
 }  // namespace
 
 double stretch_of(const sim::FaultPlan& plan) {
@@ -116,6 +132,12 @@ std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simul
     }
     if (!moment) continue;
     s.moment = *moment;
+    if (const auto stop = f.after ? std::nullopt : stop_of(w, simulated, s.rank, i, f.at)) {
+      s.stop = stop->first;
+      s.delay = Nanos(double(f.at - stop->second) * stretch);
+      all.push_back(s);
+      continue;
+    }
     const auto hit = hit_by(f, w.cards, *w.cluster);
     const Nanos delay = f.after ? Nanos(double(f.at) * stretch) : 0;
     if (hit.size() == 1 && hit[0] == s.rank && delay <= kBySelf) {

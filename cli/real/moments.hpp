@@ -13,10 +13,9 @@ namespace gccl::real {
 double stretch_of(const sim::FaultPlan& plan);
 
 // Besides those that hold from before the start (begins_before_start), all that strike at all.
-//   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario comes
-//   to in
-//                    virtual time: in computing as long after its begin as there, stretched; else the same part of the
-//                    operation
+//   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario
+//                    comes to in virtual time: in computing as long after its begin as there, stretched; else the
+//                    same part of the operation. Where the rank is stopped then, as long after its stop has begun
 //   operations       when the rank has completed so many
 //   steps, bytes     the operation in which the rank's schedule comes to so many, and the part of its steps or bytes
 //   agreements, epochs  as stated

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "libgccl/base/clock.hpp"
@@ -32,6 +33,9 @@ struct Strike {
   Rank rank = 0;  // whose moment it is
   Moment moment;
   int signal = 0;  // what this rank sends itself then; 0: it only reports, and the coordinator acts
+  // A rank that is stopped then reports nothing: the coordinator acts so long after this stop of it has begun.
+  std::optional<std::size_t> stop = {};
+  Nanos delay = 0;
 };
 
 struct RankCall {

@@ -40,6 +40,14 @@ done
 scenario once_more "$(run allreduce '{"kind": "rank_crash", "rank": 1, "at_us": "70ms"}, {"kind": "rank_crash", "ranks": [1, 2], "at_us": "200ms"}' \
   "$lived, \"dead\": [1, 2]" shrink ', "compute_us": "60ms"')"
 "$gccl" run "$work/once_more.json" --engine real --quiet || fail "a second crash of one of two ranks: exit code $?"
+# A rank that is stopped is stopped for longer by another fault, or crashes, without going on first.
+stop='{"kind": "pause", "rank": 1, "at_us": "25ms", "for_us": "30ms"}'
+scenario stopped \
+  "$(run allreduce "$stop, {\"kind\": \"pause\", \"rank\": 1, \"at_us\": \"40ms\", \"for_us\": \"40ms\"}" "$lived, \"dead\": []" shrink ', "compute_us": "20ms"')" \
+  "$(run allreduce "$stop, {\"kind\": \"rank_crash\", \"rank\": 1, \"at_us\": \"40ms\"}" "$lived, \"dead\": [1]" shrink ', "compute_us": "20ms"')"
+"$gccl" run "$work/stopped.json" --engine real >"$work/out" || fail "a stopped rank is hit: exit code $?, $(cat "$work/out")"
+[ "$(grep -o 'rank 1 \(stops\|crashes\|goes on\)' "$work/out" | cut -d' ' -f3- | paste -sd,)" = "stops,stops,goes on,goes on,stops,crashes,goes on" ] ||
+  fail "what hits a stopped rank waits for it: $(cat "$work/out")"
 # One system says who has ended: the last one goes on.
 scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
 "$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
