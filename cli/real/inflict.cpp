@@ -31,8 +31,7 @@ std::vector<bool> Job::ways_over(const sim::Fault& f) const {
 void Job::crash(Rank r, Nanos when) {
   RankState& s = state_[r];
   if (waits_as_spare(r)) {
-    spares_lost_.insert(r);
-    if (r < ranks() + spares_used_) replace(r, when);  // it was about to take a rank's place
+    if (spares_.lose(r)) replace(r, when);
     return;
   }
   if (!s.alive) return;
@@ -48,15 +47,12 @@ void Job::replace(Rank r, Nanos when) {
   if (plan_.recovery.policy == sim::FailurePolicy::rejoin) {
     later(due, [this, r] { start_anew(r); });
   } else if (plan_.recovery.policy == sim::FailurePolicy::spare) {
-    const Rank spares = plan_.recovery.spares;
-    while (spares_used_ < spares && spares_lost_.contains(ranks() + spares_used_)) ++spares_used_;
-    if (spares_used_ == spares) return;
-    const Rank spare = ranks() + spares_used_++;
-    later(due, [this, spare] {
-      if (spares_lost_.contains(spare)) return;
-      state_[spare].joins = true;
-      start(spare);
-    });
+    if (const auto spare = spares_.take())
+      later(due, [this, spare = *spare] {
+        if (spares_.lost(spare)) return;
+        state_[spare].joins = true;
+        start(spare);
+      });
   }
 }
 

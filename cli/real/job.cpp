@@ -59,9 +59,7 @@ void load_runtime() {
              "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
 }
 
-bool meet_by_files(const sim::RecoverySettings& s) {
-  return !s.system_reports && (s.policy == sim::FailurePolicy::spare || s.policy == sim::FailurePolicy::rejoin);
-}
+bool meet_by_files(const sim::RecoverySettings& s) { return !s.system_reports && s.replaces(); }
 
 MeetingPlace::MeetingPlace() {
   const std::string stated = read_text(process_environment(), "TMPDIR"), where = stated.empty() ? "/tmp" : stated;
@@ -100,6 +98,7 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
       secret_(random_secret()),
       self_(getpid()),
       state_(cards_.size()),
+      spares_(ranks(), plan_.recovery.spares),
       active_(plan_.faults.size()),
       over_(plan_.faults.size()) {
   ::signal(SIGPIPE, SIG_IGN);
@@ -161,17 +160,18 @@ void Job::live(Rank r) const {
     if (std::strncmp(*v, "GCCL_", 5) == 0) ours.emplace_back(*v, std::strcspn(*v, "="));
   for (const std::string& name : ours) unsetenv(name.c_str());
   const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
-  RankProgram program{.rank = r,
-                      .ranks = ranks(),
-                      .joins = state_[r].joins,
-                      .calls = {},
-                      .strikes = {},
-                      .compute = real(plan_.compute),
-                      .goes_on = plan_.recovery.policy != sim::FailurePolicy::fail,
-                      .looks_at_links = plan_.recovery.link_slow > 0,
-                      .replacement = replaces() ? real(plan_.recovery.replace_after + 2 * plan_.recovery.detection) : 0,
-                      .reports = reports_end_.get(),
-                      .shared = shared_};
+  RankProgram program{
+      .rank = r,
+      .ranks = ranks(),
+      .joins = state_[r].joins,
+      .calls = {},
+      .strikes = {},
+      .compute = real(plan_.compute),
+      .goes_on = plan_.recovery.policy != sim::FailurePolicy::fail,
+      .looks_at_links = plan_.recovery.link_slow > 0,
+      .replacement = plan_.recovery.replaces() ? real(plan_.recovery.replace_after + 2 * plan_.recovery.detection) : 0,
+      .reports = reports_end_.get(),
+      .shared = shared_};
   std::map<std::string, std::string> algorithms;
   for (const auto& o : workload_.operations) {
     program.calls.push_back({.call = o.call, .dtype = o.dtype, .reduction = o.reduction});

@@ -11,6 +11,7 @@
 #include "cli/real/moments.hpp"
 #include "cli/real/network.hpp"
 #include "cli/real/rank_log.hpp"
+#include "sim/fault/spares.hpp"
 #include "sim/fault/verdict.hpp"
 #include "sim/protocol/cluster_wires.hpp"
 #include "sim/scenario/plan/campaign.hpp"
@@ -60,9 +61,6 @@ class Job {
   };
   Rank ranks() const { return Rank(workload_.cards.size()); }
   Rank machines() const { return Rank(cards_.size()); }
-  bool replaces() const {
-    return plan_.recovery.policy == sim::FailurePolicy::spare || plan_.recovery.policy == sim::FailurePolicy::rejoin;
-  }
   Nanos real(Nanos stated) const { return Nanos(double(stated) * stretch_); }
   void start(Rank r);
   void live(Rank r) const;
@@ -81,7 +79,7 @@ class Job {
   void begin_fault(std::size_t i, Nanos when);
   void end_fault(std::size_t i);
   void crash(Rank r, Nanos when);
-  bool waits_as_spare(Rank r) const { return r >= ranks() && !state_[r].started && !spares_lost_.contains(r); }
+  bool waits_as_spare(Rank r) const { return r >= ranks() && !state_[r].started && !spares_.lost(r); }
   void replace(Rank r, Nanos when);
   void start_anew(Rank r);
   void resume(Rank r, std::size_t fault);
@@ -110,8 +108,7 @@ class Job {
 
   std::vector<RankState> state_;                    // by rank, spares included
   std::vector<std::pair<Rank, RankState>> buried_;  // in whose place others were started
-  Rank spares_used_ = 0;
-  std::set<Rank> spares_lost_;  // before they began
+  sim::Spares spares_;
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
   std::vector<sim::FaultEvent> events_;              // of faults, at real times

@@ -75,6 +75,7 @@ std::span<const std::string_view> policy_names();
 
 struct RecoverySettings {
   FailurePolicy policy = FailurePolicy::fail;
+  bool replaces() const { return policy == FailurePolicy::spare || policy == FailurePolicy::rejoin; }
   Nanos detection = 5'000'000'000;
   std::uint32_t helpers = 3;
   bool system_reports = false;       // of processes that have ended, to those of the same node

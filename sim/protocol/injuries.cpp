@@ -144,9 +144,9 @@ bool ProtocolRanks::crash(Rank r) {
 
 // One that waits, or is about to take a rank's place: then the next one does.
 bool ProtocolRanks::lose_spare(Rank r) {
-  if (!spares_lost_.insert(r).second) return false;
+  if (spares_.lost(r)) return false;
   mix(0xc0 + r);
-  if (r < ranks_ + spares_used_) replace(r);
+  if (spares_.lose(r)) replace(r);
   return true;
 }
 
@@ -172,12 +172,10 @@ void ProtocolRanks::replace(Rank r) {
       if (!at(r)->alive && at(r)->id.life + 1 == life) start(r, life);
     });
   } else if (s.policy == FailurePolicy::spare) {
-    while (spares_used_ < s.spares && spares_lost_.contains(ranks_ + spares_used_)) ++spares_used_;
-    if (spares_used_ == s.spares) return;
-    const Rank spare = ranks_ + spares_used_++;
-    time_.after(s.replace_after, [this, spare] {
-      if (!spares_lost_.contains(spare)) start(spare, 1);
-    });
+    if (const auto spare = spares_.take())
+      time_.after(s.replace_after, [this, spare = *spare] {
+        if (!spares_.lost(spare)) start(spare, 1);
+      });
   }
 }
 

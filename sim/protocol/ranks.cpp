@@ -31,6 +31,7 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
       process_(machines()),
       links_(&time_, &wires_, plan_.recovery, this, w.seed),
       chance_(w.seed ^ 0x6167'7265'656d'656e),
+      spares_(ranks_, plan_.recovery.spares),
       operations_(w.operations.size()) {
   const RecoverySettings& s = plan_.recovery;
   settings_.detector = {.detection = s.detection, .helpers = s.helpers};
@@ -309,8 +310,7 @@ void ProtocolRanks::interrupt(Process& p) {
   }
   p.looking.reset();
   const RecoverySettings& s = plan_.recovery;
-  const bool replaces = s.policy == FailurePolicy::spare || s.policy == FailurePolicy::rejoin;
-  if (replaces) p.replacement_until = now() + s.replace_after + 2 * s.detection;
+  if (s.replaces()) p.replacement_until = now() + s.replace_after + 2 * s.detection;
   p.doing = Doing::agreeing;
   p.member->revoke(now());
   agree(p);

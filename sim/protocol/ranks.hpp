@@ -10,6 +10,7 @@
 #include "libgccl/fault/link_reports.hpp"
 #include "libgccl/fault/member.hpp"
 #include "sim/engine/workload.hpp"
+#include "sim/fault/spares.hpp"
 #include "sim/fault/verdict.hpp"
 #include "sim/protocol/operation.hpp"
 
@@ -161,8 +162,7 @@ class ProtocolRanks : public DataUser {
   std::vector<bool> active_, over_;  // by fault
   Hurts hurts_;
   Nanos cuts_until_ = 0;  // links are down
-  Rank spares_used_ = 0;
-  std::set<Rank> spares_lost_;  // before they began
+  Spares spares_;
   Nanos last_fault_ = 0, first_fault_ = -1;
   // By rank, spares included, the furthest: operations that it completed, and parts of messages for the next one; and
   // when one last came further, or will have done work of its own.
