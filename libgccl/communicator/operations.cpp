@@ -178,10 +178,7 @@ void Operations::advance_collectives() {
     }
     if (op->comparison && op->comparison->needs_lengths()) {  // likewise
       assert(queue_.size() > 1 && queue_[1]->work.lengths);   // of the call that it precedes
-      const std::uint32_t sequence = op->work.what.sequence;
-      op->start_again();
-      op->compare(Comparison::of_lengths(team_.members, *queue_[1]->work.lengths), team_.members);
-      op->work.what.sequence = sequence;
+      go_on_as(op, Comparison::of_lengths(team_.members, *queue_[1]->work.lengths));
       continue;
     }
     if (team_.world->check > 1 && !op->internal() && compare_results(op)) continue;
@@ -197,11 +194,17 @@ bool Operations::compare_results(Operation* op) {
   Comparison comparison = Comparison::of_results(team_.members, op->work);
   recorder_.moved(*op, true);
   const Descriptor call = op->work.what;
-  op->start_again();
-  op->compare(std::move(comparison), team_.members);
-  op->work.what.sequence = call.sequence;
+  go_on_as(op, std::move(comparison));
   op->checked = call;
   return true;
+}
+
+// The operation goes on as this comparison, which has its number.
+void Operations::go_on_as(Operation* op, Comparison&& comparison) {
+  const std::uint32_t sequence = op->work.what.sequence;
+  op->start_again();
+  op->compare(std::move(comparison), team_.members);
+  op->work.what.sequence = sequence;
 }
 
 // What is left to do once all has moved, and how it ended then.

@@ -67,6 +67,7 @@ class Operations {
   bool poll(Ports::Port& port);
   bool flows();
   bool compare_results(Operation* op);
+  void go_on_as(Operation* op, Comparison&& comparison);
   Status concluded(Operation* op);
   void finish(Operation* op, Status status) noexcept;
   void drop_all() noexcept;
