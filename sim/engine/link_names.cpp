@@ -50,8 +50,8 @@ std::vector<LinkId> LinkNames::cable(const std::string& nic) const {
   return all;
 }
 
-std::optional<Rank> LinkNames::node_of(std::uint32_t place) const {
-  return in_node(places_[place]) ? std::optional(Rank(std::stoul(places_[place].substr(4)))) : std::nullopt;
+std::optional<Rank> LinkNames::node_of(const std::string& place) {
+  return in_node(place) ? std::optional(Rank(std::stoul(place.substr(4)))) : std::nullopt;
 }
 
 std::vector<std::string> LinkNames::nics() const {

@@ -29,7 +29,9 @@ class LinkNames {
   };
   const std::vector<Ends>& ends() const { return ends_; }
   std::size_t places() const { return places_.size(); }
-  std::optional<Rank> node_of(std::uint32_t place) const;  // none: it is outside nodes
+  // None: the place is outside nodes.
+  static std::optional<Rank> node_of(const std::string& place);
+  std::optional<Rank> node_of(std::uint32_t place) const { return node_of(places_[place]); }
 
  private:
   std::vector<std::string> names_;  // by link

@@ -149,7 +149,7 @@ FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::u
     for (std::uint32_t node = 0; node < used.size(); ++node)
       if (used[node]) targets.nodes.push_back(node);
     for (const std::string& nic : names.nics())
-      if (const std::size_t node = std::size_t(std::stoul(nic.substr(4))); node < used.size() && used[node])
+      if (const auto node = LinkNames::node_of(nic); node && *node < used.size() && used[*node])
         targets.nics.push_back(nic);
   }
   return {.faults = drawn(stated, targets, seed), .recovery = run.recovery, .compute = run.compute};
