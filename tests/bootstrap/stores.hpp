@@ -1,20 +1,12 @@
 // What tests of both stores share: how a rank opens one, and what must hold over either.
 #pragma once
 
-#include <chrono>
-
 #include "libgccl/bootstrap/file_store.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
+#include "tests/support/clock.hpp"
 #include "tests/support/meeting.hpp"
 
 namespace gccl::test {
-
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-inline void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 inline std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");

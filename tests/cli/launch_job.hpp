@@ -5,24 +5,17 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "tests/support/clock.hpp"
 #include "tests/support/has.hpp"
 #include "tests/support/program.hpp"
 
 namespace gccl::test {
 
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-inline void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 // `gccl launch` with these arguments, while it runs.
 struct Launch : Program {
   explicit Launch(std::vector<std::string> arguments, std::vector<std::string> environment = {})

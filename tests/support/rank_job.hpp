@@ -3,7 +3,6 @@
 // of shared memory, ranks of stores in meeting.hpp.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "gccl/gccl.h"
 #include "tests/support/child.hpp"
+#include "tests/support/clock.hpp"
 #include "tests/support/folder.hpp"
 
 namespace ranks {
@@ -92,8 +92,8 @@ bool says(const std::string& text);
 void expect(GCCL_Result result, GCCL_Result due, const std::string& what);
 void expect_text(const std::string& text, const std::string& what);
 
-using Clock = std::chrono::steady_clock;
-inline double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+using gccl::test::Clock;
+using gccl::test::seconds_since;
 
 }  // namespace ranks
 
