@@ -31,6 +31,7 @@ struct Protocol {
   Count bytes_max = std::numeric_limits<Count>::max();     // longer calls (bytes as in nccl-tests) do not use it
   bool in_switch =
       true;  // switches that multicast and reduce can carry its messages: they take no flags beside the data
+  bool between_nodes = true;  // else only calls inside one node use it
 
   const Way& way(bool same_node) const { return same_node ? inside : network; }
 };

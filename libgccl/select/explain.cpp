@@ -92,7 +92,9 @@ std::string why_not(const Algorithm& a) {
   return fmt::format("cannot serve this call{}{}", a.limit.empty() ? "" : ": ", a.limit);
 }
 
-std::string why_not(const CostModel& m, double bytes) {
+std::string why_not(const CostModel& m, double bytes, Rank nodes) {
+  if (!m.protocol.between_nodes && nodes > 1)
+    return fmt::format("{} is for calls inside one node here", m.protocol.name);
   if (bytes > double(m.protocol.bytes_max))
     return fmt::format("{} is for calls of at most {:.12g} bytes", m.protocol.name, double(m.protocol.bytes_max));
   return fmt::format("switches cannot combine what {} sends: flags stand beside the data", m.protocol.name);
@@ -199,7 +201,7 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
       if (chosen && e.plan.protocol == p) {
         add(e.plan);
       } else if (!only && !protocol_serves(models[p], a, call, view)) {
-        e.excluded.push_back({&a, p, why_not(models[p], bytes)});
+        e.excluded.push_back({&a, p, why_not(models[p], bytes, view.nodes)});
       } else {
         Plan other = plan_of(a, call, view, models.subspan(p, 1), tuning, most);
         other.protocol = p;

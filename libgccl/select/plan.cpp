@@ -148,7 +148,7 @@ Sliced sliced_by(Prediction& prediction, const Algorithm& algorithm, const Call&
 bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const Call& call, const View& view) {
   const bool by_switch = algorithm.in_switch && model.node_switch;
   return vector_bytes(call, view, model) <= double(model.protocol.bytes_max) &&
-         (model.protocol.in_switch || !by_switch);
+         (model.protocol.in_switch || !by_switch) && (model.protocol.between_nodes || view.nodes <= 1);
 }
 
 bool by_switches(CostModels models) {

@@ -67,6 +67,13 @@ Status check_machine(const TuningTable& table, const TunedMachine& here) {
                       "leaves summing to them; expected another one",
                       table.place(e), quoted(e.protocol), e.algorithm->name),
           GCCL_ERR_INVALID_ARGUMENT);
+    if (here.nodes > 1 && e.nodes_max > 1 && std::ranges::count(here.inside, e.protocol))
+      return Status::error(
+          fmt::format(
+              "{}/protocol: found {}, which is for calls inside one node here (its \"network\" is false); expected "
+              "another one, or \"nodes_max\": 1",
+              table.place(e), quoted(e.protocol)),
+          GCCL_ERR_INVALID_ARGUMENT);
     if (e.protocol.empty() || std::ranges::count(here.protocols, e.protocol)) continue;
     return Status::error(
         fmt::format("{}/protocol: found {}{}", table.place(e), quoted(e.protocol),

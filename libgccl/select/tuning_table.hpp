@@ -65,9 +65,10 @@ struct TunedMachine {
   std::string_view backends{};                   // empty: none of GCCL's transports
   std::vector<std::string_view> protocols = {};  // that a call can be carried out by
   std::vector<std::string_view> unsummed = {};   // those of them by which its nodes' switches do not sum
+  std::vector<std::string_view> inside = {};     // those of them that only calls inside one node use
 };
 // GCCL_ERR_INVALID_ARGUMENT with file and pointer where the table is for another machine, or for protocols that this
-// one does not have, or that its switches do not carry.
+// one does not have, or that its switches or its network do not carry.
 Status check_machine(const TuningTable& table, const TunedMachine& here);
 
 // The entries for one communicator, to be asked for each shape of call: a search among those of a collective, without

@@ -108,6 +108,17 @@ TEST_CASE("what a parameter set states of NCCL holds, and the rest follows from 
   CHECK(machine(*with(R"(, "nccl": {"architecture": "ampere", "nic_GBps": 25})"), first(8))->graph.inside_GBps == 24);
 }
 
+TEST_CASE("between nodes NCCL has no protocol that is for calls inside a node") {
+  const auto m = machine(*with(R"(, "nccl": {"architecture": "ampere"},
+    "protocols": {"LL": {"network": false}, "other": {"network": false}, "Simple": {}})"),
+                         first(8));
+  REQUIRE(m);
+  CHECK(m->between_nodes == std::array{false, true, true});  // of LL128 the set says nothing
+  // tuning.cc: on Ampere LL128 only where cards and NICs are below one PCIe switch, which Polaris' nodes do not have.
+  CHECK(machine(*shipped("polaris"), first(8))->between_nodes == std::array{true, false, true});
+  CHECK(machine(*shipped("dgx-a100-superpod"), first(16))->between_nodes == std::array{true, true, true});
+}
+
 TEST_CASE("multicast is that of switches that have it, whatever the cards' architecture") {
   const auto nvls = [](const std::string& stated, const std::string& of, const std::vector<Card>& cards) {
     const std::string nccl = R"(, "nccl": {"architecture": "hopper")" + stated + "}";

@@ -334,6 +334,10 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are distinguish
   CHECK(protocols(R"("protocols": {"a": {}, "b": {"in_switch": false}})") == "accepted");
   CHECK(protocols(R"("protocols": {"a": {"in_switch": false}, "b": {"bytes_max": 8}})").find("serves every call") !=
         std::string::npos);
+  CHECK(protocols(R"("protocols": {"a": {}, "b": {"network": false}})") == "accepted");
+  CHECK(protocols(R"("protocols": {"b": {"network": false}})").find("serves every call") != std::string::npos);
+  CHECK(protocols(R"("protocols": {"a": {}, "b": {"network": true}})").find("/protocols/b/network: found true") !=
+        std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {}}, "backends": "shm")").find("know no protocols") != std::string::npos);
   CHECK(protocols(R"("protocols": {"auto": {}})").find("\"auto\" cannot be a protocol's name") != std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {"inside": {"efficiency": 0}}})").find("/protocols/a/inside/efficiency") !=

@@ -167,6 +167,16 @@ TEST_CASE("TCP is named, at rates that are none of those tried") {
   check_named(p, "tcp");
 }
 
+TEST_CASE("TCP is named also where the healthy network's own plug-in costs much and leaves protocols out") {
+  Planted p;
+  p.cluster["parameters"]["links"]["port"] = {{"bandwidth_GBps", 1.7}, {"latency_ns", 14000}};
+  Json& protocols = p.healthy["parameters"]["protocols"];
+  protocols["LL"]["network"] = false;
+  protocols["LL128"]["network"] = {{"latency_ns", 60000}, {"efficiency", 0.1}};
+  protocols["Simple"]["network"] = {{"latency_ns", 75000}};
+  check_named(p, "tcp");
+}
+
 TEST_CASE("PCIe instead of NVLink is named on one node and on several") {
   Planted p;
   p.cluster["parameters"]["links"]["wire"] = {{"bandwidth_GBps", 11}, {"latency_ns", 500}};

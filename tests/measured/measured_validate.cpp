@@ -220,6 +220,25 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
   CHECK(p[4].planner == "openmpi");
 }
 
+TEST_CASE("rows on several nodes that state a protocol of calls inside one node are left out") {
+  const Folder folder;
+  Json description = Json::parse(kCluster);
+  description["parameters"]["protocols"] = {{"LL", {{"network", false}}}, {"Simple", {{"operation_ns", 9000}}}};
+  description["nodes"][0]["count"] = 2;
+  description["nodes"][0]["nics"] = {{"count", 1}, {"bus", "wire"}, {"port", "wire"}};
+  description["fabric"] = {{"kind", "switch"}};
+  const auto file = folder.write("two.json", description.dump());
+  const auto cluster = load_cluster(file);
+  std::vector<Measurement> rows{measured_row(1, 2, 64, 1), measured_row(2, 2, 64, 1)};
+  for (Measurement& m : rows) m.protocol = "LL";
+  std::vector<SkippedRow> skipped;
+  const std::vector<Predicted> p = MeasuredPoints(rows, cluster, file, skipped).closed(cluster);
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].row == 0);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].reason == "the cluster has no protocol \"LL\" between nodes");
+}
+
 TEST_CASE("a set's only protocol stands for any that rows state, unless it is called as one of NCCL's") {
   const Folder folder;
   std::vector<Measurement> rows(2, measured_row(1, 2, 64, 1));

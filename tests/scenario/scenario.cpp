@@ -201,6 +201,30 @@ TEST_CASE("by a protocol that switches do not sum, \"all\" leaves out what needs
   CHECK(plan_of(Json::array({alone}), more).points.size() == 1);
 }
 
+TEST_CASE("a protocol that is for calls inside one node is wrong input for others, and nothing chooses it for them") {
+  const auto run = [](const char* protocol, const char* planner) {
+    return Json::array({{{"collective", "allreduce"}, {"bytes", 64}, {"protocol", protocol}, {"planner", planner}}});
+  };
+  const auto chosen = [](const Campaign& c) {
+    return c.worlds[0].cluster->protocols()[c.points[0].part().plan().protocol].name;
+  };
+  const Json one = {{"cluster", "../topologies/polaris.json"}, {"ranks", 4}};
+  Json two = one;
+  two["ranks"] = 8;
+  CHECK(chosen(plan_of(run("LL128", "gccl"), one)) == "LL128");
+  CHECK(
+      complaint(run("LL128", "gccl"), two) ==
+      "/runs/0/protocol: \"LL128\" is for calls inside one node (its \"network\" is false in polaris); expected one of "
+      "auto, LL, Simple");
+  for (const char* planner : {"gccl", "nccl"})
+    for (Count bytes = 64; bytes <= 1 << 26; bytes *= 2) {
+      Json calls = run("auto", planner);
+      calls[0]["bytes"] = bytes;
+      CAPTURE(bytes);
+      CHECK(chosen(plan_of(calls, two)) != "LL128");
+    }
+}
+
 TEST_CASE("sizes that round to the same elements are simulated once") {
   const Campaign plan = plan_of({{{"collective", "allgather"},
                                   {"bytes", {1, 32, 33}},

@@ -123,3 +123,15 @@ TEST_CASE("a table's algorithm that leaves summing to switches takes no protocol
       "GCCL_TUNING_FILE: t.json: /entries/0/protocol: found \"LL\", by which switches do not sum (its \"in_switch\" is "
       "false), for nvls, which leaves summing to them; expected another one");
 }
+
+TEST_CASE("a table's protocol of calls inside one node is for entries of one node") {
+  const auto found = [](Rank nodes_max) {
+    return refused(table_of({{.nodes_max = nodes_max, .algorithm = row_of("ring"), .protocol = "LL128"}},
+                            {.cluster = "polaris", .nodes = 560, .cards_per_node = 4}),
+                   "polaris");
+  };
+  CHECK(found(1) == "accepted");
+  CHECK(found(2) ==
+        "GCCL_TUNING_FILE: t.json: /entries/0/protocol: found \"LL128\", which is for calls inside one node here (its "
+        "\"network\" is false); expected another one, or \"nodes_max\": 1");
+}

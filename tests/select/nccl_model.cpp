@@ -173,6 +173,13 @@ TEST_CASE("NCCL uses an algorithm and protocol only where they work") {
   CHECK(used(kAllreduce, A::collnet_direct, P::Simple, sharp));
   CHECK(!used(kAllreduce, A::ring, P::LL128, pcie));
   CHECK(nccl_ranking(kAllreduce, alone, 1000).empty());
+  // A network that carries Simple alone (NCCL_PROTO=simple); inside a node nothing changes.
+  for (NcclMachine m : {one, two}) {
+    m.between_nodes = {false, false, true};
+    CHECK(used(kAllreduce, A::ring, P::Simple, m));
+    CHECK(used(kAllreduce, A::tree, P::LL, m) == (m.nodes == 1));
+    CHECK(used(kAllreduce, A::ring, P::LL128, m) == (m.nodes == 1));
+  }
 }
 
 TEST_CASE("on two nodes of eight H100 NCCL goes from a tree in LL over LL128 to a tree of multicasts") {

@@ -261,6 +261,19 @@ TEST_CASE("an algorithm of steps for a switch has a protocol whose messages the 
   CHECK(plan_of(*named(Collective::allreduce, "nvls"), call, layout.view(0), CostModels(models, 1), {}).protocol == 0);
 }
 
+TEST_CASE("calls on several nodes have a protocol that the network carries") {
+  CostModel models[2];
+  for (CostModel& m : models) m.net = m.net_all = m.node = {1000, 1};
+  models[0].protocol = {.name = "flags", .between_nodes = false};
+  models[1].protocol = {.name = "plain", .operation_ns = 5000};
+  const Call call{.kind = Collective::allreduce, .count = 64};
+  const Layout node = Layout::regular(4, 4), nodes = Layout::regular(8, 4);
+  CHECK(plan(call, node.view(0), models).protocol == 0);
+  CHECK(plan(call, nodes.view(0), models).protocol == 1);
+  models[0].protocol.between_nodes = true;
+  CHECK(plan(call, nodes.view(0), models).protocol == 0);
+}
+
 // Each row's prediction, off by up to two units in the last place: what another compiler's rounding may do to it.
 template <std::size_t I>
 Cost rounded_otherwise(const Call& c, const View& v, const CostModel& m) {

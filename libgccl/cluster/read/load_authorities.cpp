@@ -33,6 +33,7 @@ Status check_table(const TuningTable& table, const Cluster& cluster, const std::
   for (const Protocol& p : cluster.protocols()) {
     if (!p.name.empty()) here.protocols.push_back(p.name);
     if (switches && !p.in_switch) here.unsummed.push_back(p.name);
+    if (!p.between_nodes) here.inside.push_back(p.name);
   }
   return check_machine(table, here);
 }

@@ -6,6 +6,7 @@
 
 #include "libgccl/cluster/composed.hpp"
 #include "libgccl/select/others/nccl_graph.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 namespace gccl {
 namespace {
@@ -76,6 +77,8 @@ std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vecto
   m.collnet = s.collnet.value_or(false);
   m.same_channels = m.nodes == 1 ? !pairwise : links.nics <= 1;
   m.simple_tree = m.nodes > 1 && (m.architecture >= NcclArchitecture::hopper || m.ranks == m.nodes);
+  for (const Protocol& p : cluster.protocols())
+    if (const auto theirs = nccl_protocol(p.name)) m.between_nodes[std::size_t(*theirs)] = p.between_nodes;
   m.net_latency_us = s.net_latency_us.value_or(0);
   m.amd = s.amd.value_or(false);
   return m;

@@ -71,7 +71,10 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   p.name = name;
   if (const auto found = v.find("operation_ns")) p.operation_ns = double(read_nanos(*found));
   if (const auto found = v.find("inside")) p.inside = read_way(*found);
-  if (const auto found = v.find("network")) p.network = read_way(*found);
+  if (const auto found = v.find("network")) {
+    p.between_nodes = found->raw() != false;
+    if (p.between_nodes) p.network = read_way(*found);
+  }
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
   if (const auto found = v.find("combine_GBps")) p.combine_GBps = read_bandwidth(*found);
   if (const auto found = v.find("channels_max")) p.channels_max = Count(found->integer(1, kChannelsMax));
@@ -152,9 +155,11 @@ Parameters complete(const Node& v, Draft draft) {
   p.corrections = std::move(draft.corrections);
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
   if (p.protocols.empty()) p.protocols.emplace_back();
-  if (std::none_of(p.protocols.begin(), p.protocols.end(),
-                   [](const Protocol& q) { return q.bytes_max == Protocol{}.bytes_max && q.in_switch; }))
-    v.fail("none of \"protocols\" serves every call: each has \"bytes_max\", or \"in_switch\": false");
+  if (std::none_of(p.protocols.begin(), p.protocols.end(), [](const Protocol& q) {
+        return q.bytes_max == Protocol{}.bytes_max && q.in_switch && q.between_nodes;
+      }))
+    v.fail(
+        "none of \"protocols\" serves every call: each has \"bytes_max\", \"in_switch\": false or \"network\": false");
   if (!p.backends.empty() && !p.protocols[0].name.empty())
     v.fail("there are \"backends\" and \"protocols\": GCCL's own transports know no protocols");
   return p;

@@ -56,8 +56,9 @@ bool of_blocks(Collective c) { return c == Collective::allgather || c == Collect
 bool uses(Collective c, A a, P p, const NcclMachine& m) {
   if (!nccl_offers(c, a) || m.ranks < 2) return false;
   if (!nccl_sends(a, p) || !nccl_runs(a, m.ranks, m.nodes)) return false;
-  if (p == P::LL128 && !m.nvlink) return false;
   const bool nodes = m.nodes > 1;
+  if (p == P::LL128 && !m.nvlink) return false;
+  if (nodes && !m.between_nodes[std::size_t(p)]) return false;
   switch (a) {
     case A::tree: return m.tree.channels > 0;
     case A::ring: return m.graph.channels > 0;

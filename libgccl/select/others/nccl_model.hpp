@@ -48,8 +48,9 @@ struct NcclMachine {
   bool collnet = false;       // switches between the nodes reduce (SHARP)
   bool same_channels = true;  // all channels have one order of the cards and one NIC
   bool simple_tree = false;   // all traffic of a tree's node comes in at one card, which costs bandwidth
-  double net_latency_us = 0;  // as the network's plug-in states it, on top of the model's own
-  bool amd = false;           // the nodes' processors
+  std::array<bool, 3> between_nodes{true, true, true};  // by protocol: whether NCCL may send by it between nodes
+  double net_latency_us = 0;                            // as the network's plug-in states it, on top of the model's own
+  bool amd = false;                                     // the nodes' processors
 
   double per_node() const { return double(ranks) / nodes; }
 };

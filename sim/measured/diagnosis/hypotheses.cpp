@@ -43,6 +43,15 @@ Protocols nccl_protocols() {
       {.name = "Simple", .operation_ns = 8400, .inside = {2800, 1}, .network = {11'300, 1}}};
 }
 
+// A set whose protocols cost between nodes what NCCL counts for them: what a fabric's own plug-in adds is not of
+// sockets.
+Parameters over_sockets(Parameters set) {
+  for (const Protocol& theirs : nccl_protocols())
+    for (Protocol& p : set.protocols)
+      if (p.name == theirs.name) p.network = theirs.network, p.between_nodes = true;
+  return set;
+}
+
 Json json_of(const LinkKind& link) {
   return {{"bandwidth_GBps", link.forward.bandwidth_GBps},
           {"latency_ns", link.forward.latency_ns},
@@ -199,7 +208,7 @@ class Changes {
   std::vector<LinkKind> ports_;  // likewise
 };
 
-void add_network_causes(const Changes& changes, std::vector<Hypothesis>& to) {
+void add_network_causes(const Changes& changes, const Changes& sockets, std::vector<Hypothesis>& to) {
   const unsigned nics = changes.most_nics();
   Hypothesis few{"nics",
                  "not all NICs of a node used",
@@ -226,7 +235,7 @@ void add_network_causes(const Changes& changes, std::vector<Hypothesis>& to) {
     };
     tcp.variants.push_back(
         {fmt::format("{} GB/s a {}, {:.0f} us more a message", GBps, one_port ? "node" : "NIC", latency / 1e3),
-         changes.ports(port)});
+         sockets.ports(port)});
   };
   for (const double latency : kSocketNanos) {
     for (const double GBps : kSocketGBps) add_tcp(GBps, false, latency);
@@ -313,8 +322,10 @@ void add_choices(const Changes& changes, const Parameters& parameters, const std
                       {}};
   const bool stated = std::any_of(rows.begin(), rows.end(),
                                   [](const Measurement& m) { return !m.protocol.empty() && m.protocol != "auto"; });
+  const bool crosses = std::ranges::any_of(rows, [](const Measurement& m) { return m.nodes > 1; });
   if (parameters.protocols.size() > 1 && !stated)
     for (Protocol p : parameters.protocols) {
+      if (crosses && !p.between_nodes) continue;
       Parameters alone = parameters;
       p.bytes_max = Protocol().bytes_max;
       alone.protocols = {p};
@@ -327,7 +338,10 @@ std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Par
                                         const std::vector<Measurement>& rows) {
   const Changes changes(description, parameters);
   std::vector<Hypothesis> all{{"healthy", "healthy", "", {{"", changes.same(parameters)}}}};
-  if (changes.joined_by_nics()) add_network_causes(changes, all);
+  if (changes.joined_by_nics()) {
+    const Parameters sockets = over_sockets(parameters);
+    add_network_causes(changes, Changes(description, sockets), all);
+  }
   add_pcie(changes, all);
   add_host_memory(changes, all);
   add_one_channel(changes, parameters, all);

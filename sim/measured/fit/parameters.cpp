@@ -113,7 +113,7 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
     all.push_back(of_time(What::operation, q.name, q.operation_ns));
     if (several) {
       all.push_back(of_time(What::inside_latency, q.name, q.inside.latency_ns));
-      all.push_back(of_time(What::network_latency, q.name, q.network.latency_ns));
+      if (q.between_nodes) all.push_back(of_time(What::network_latency, q.name, q.network.latency_ns));
       // Where a protocol reaches all of a link's bandwidth, the link's parameter says how much that is.
       if (q.inside.efficiency < 1) add_efficiency(What::inside_efficiency, q.name, q.inside.efficiency);
       if (q.network.efficiency < 1) add_efficiency(What::network_efficiency, q.name, q.network.efficiency);

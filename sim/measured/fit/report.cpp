@@ -31,6 +31,7 @@ Json protocol_json(const Protocol& p) {
   if (p.channels_max != Protocol{}.channels_max) protocol["channels_max"] = p.channels_max;
   if (p.bytes_max != Protocol{}.bytes_max) protocol["bytes_max"] = p.bytes_max;
   if (!p.in_switch) protocol["in_switch"] = false;
+  if (!p.between_nodes) protocol["network"] = false;
   return protocol;
 }
 

@@ -170,9 +170,11 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
     }
     std::string protocol;
     if (const auto stated = stated_protocol(m, cluster); stated && tells_protocols_apart(cluster)) {
-      const auto same = [&](const Protocol& p) { return p.name == *stated; };
-      if (std::none_of(cluster.protocols().begin(), cluster.protocols().end(), same)) {
-        skipped.push_back({m.at, fmt::format("the cluster has no protocol \"{}\"", *stated)});
+      const auto same = std::ranges::find(cluster.protocols(), *stated, &Protocol::name);
+      const bool known = same != cluster.protocols().end();
+      if (!known || (m.nodes > 1 && !same->between_nodes)) {
+        skipped.push_back(
+            {m.at, fmt::format("the cluster has no protocol \"{}\"{}", *stated, known ? " between nodes" : "")});
         continue;
       }
       protocol = *stated;

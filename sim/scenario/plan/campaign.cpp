@@ -1,6 +1,7 @@
 #include "sim/scenario/plan/campaign.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -144,11 +145,17 @@ class Planner {
       for (std::size_t i = 0; i < all.size(); ++i)
         if (const auto& chosen = part.others[c.shape].protocol; !chosen.empty() && all[i].name == chosen) return {i, 1};
     if (asked.empty()) return {0, all.size()};
+    const bool crosses = c.layout->view(0).nodes > 1;
     std::vector<std::string_view> names{"auto"};
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].name == asked) return {i, 1};
-      if (!all[i].name.empty()) names.push_back(all[i].name);
+      const bool serves = all[i].between_nodes || !crosses;
+      if (all[i].name == asked && serves) return {i, 1};
+      if (!all[i].name.empty() && serves) names.push_back(all[i].name);
     }
+    if (std::ranges::count(all, asked, &Protocol::name))
+      part.task->where.at("protocol")
+          .fail(fmt::format("\"{}\" is for calls inside one node (its \"network\" is false in {}); expected one of {}",
+                            asked, world(w).cluster_name, fmt::join(names, ", ")));
     part.task->where.at("protocol")
         .fail(fmt::format("{} has no protocol \"{}\"{}", world(w).cluster_name, asked.substr(0, 60),
                           suggestion(asked, names)));
