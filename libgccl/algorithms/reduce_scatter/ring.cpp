@@ -1,5 +1,5 @@
 // Ring reduce-scatter: every block's sum travels once around the ring and ends at its rank. Bandwidth-optimal. Scratch:
-// up to four blocks of the largest size.
+// up to eight blocks of the largest size.
 #include "libgccl/algorithms/parts/ring.hpp"
 
 #include "libgccl/algorithms/parts/displacement.hpp"
@@ -9,8 +9,9 @@
 namespace gccl {
 namespace {
 
-// So that a sum that is long on its way to another node does not keep the next ones waiting.
-constexpr Count kPlaces = 4;
+// So that a sum that is long on its way to another node does not keep the next ones waiting; as many as NCCL's
+// connections have slots (NCCL_STEPS).
+constexpr Count kPlaces = 8;
 
 // A place for the sum of any block's slice.
 Count place(const Call& c, Rank n, Share mine) { return slice({Buffer::none, 0, largest_block(c, n)}, mine).count; }
