@@ -4,6 +4,7 @@
 // chain and the tree and down again; in many chunks both directions of every link are busy.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/table.hpp"
@@ -102,23 +103,34 @@ Cost tree_cycle(const View& v, const CostModel& m, double bytes, Count window) {
 }
 
 // What the first members of chains, which wait for their two children and their chain in turn, reach of their ports'
-// rates: by the model engine, 64 ranks of dgx-h100-superpod-2048, 1 GiB, 0.76 with 16 channels and 0.92 with 32.
-constexpr double kReached = 0.8;
+// rates: all of it in shallow trees, in others the more the more channels each rail has. By the model engine, 64 MiB
+// and 1 GiB on 2 to 32 nodes of nine clusters.
+double reached_of_ports(Rank nodes, double channels_a_rail) {
+  if (nodes < 6) return 1;
+  return nodes == 6 ? 0.9 : std::min(1.0, 0.67 + 0.1 * std::log2(std::max(1.0, channels_a_rail)));
+}
 
 // While every rail's two trees carry a byte in each message, up and down, the busiest link needs trees_ns_per_byte:
 // four times a port's where nothing else is shared, three of them in the tree in which it has children (of three and of
-// two nodes, two of three and one of two). Channels of the first tree alone leave the rest.
+// two nodes, two of three and one of two). Channels of the first tree alone leave the rest. Fewer channels than rails
+// share no port.
 Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count)), rails = std::min<double>(double(s.lanes), v.rails);
-  const double g = v.fullest, links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
+  const double g = v.fullest, lanes = double(s.lanes);
+  const double links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
   const bool both = s.lanes > v.rails;
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
-  const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
+  const double ports = std::max(trees / v.rails, std::min(4.0, double(v.nodes)) * m.net.beta_ns_per_byte / rails);
+  const double port = v.nodes > 1 ? bytes * ports * share / reached_of_ports(v.nodes, lanes / rails) : 0;
   // Chains of many channels together exchange with both neighbours, but where one of them begins.
   const bool many = s.lanes > 2 && g > 1 && m.inside.known();
   const double neighbors = many ? (g - 1) / g * *m.inside.neighbors_ns_per_byte : 0;
-  const double inside = bytes * std::max(links * along(m).beta_ns_per_byte / kReached, neighbors);
+  // Of g members that are joined pairwise each g / 2 channels' chains use every pair once, up one way and down the
+  // other.
+  const bool pairwise = v.wiring == View::Wiring::mesh && g > 2;
+  const double inside = bytes * (pairwise ? std::ceil(2 * lanes / g) / lanes * along(m).beta_ns_per_byte
+                                          : std::max(links * along(m).beta_ns_per_byte, neighbors));
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
   const Cost cycle = tree_cycle(v, m, bytes, s.window) / double(s.lanes);
   // On a torus of cards chains and trees share the links.
