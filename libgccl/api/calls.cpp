@@ -21,7 +21,8 @@ inline bool again(CommunicatorCore& c, const CommunicatorCore::Key& key, const v
   if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().recovers()) return false;
   Status status;
   if (!c.repeat(key, in, out, &status)) return false;
-  *result = status.ok() ? GCCL_SUCCESS : failed_on(c, status);
+  if (!status.ok()) notice_failure_of(&c);
+  *result = failed(status);
   return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "libgccl/api/guard.hpp"
 #include "libgccl/api/private_communicators.hpp"
+#include "libgccl/base/clock.hpp"
 #include "libgccl/base/environment.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
@@ -170,15 +171,19 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
 }
 
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
-  std::lock_guard lock(owned_mutex);
-  for (const auto& c : owned())
-    if (Status s = c->survival().not_notifying(); !s.ok())
-      return s;
-    else if (c->holds_thread())
-      return Status::error("another thread waits in a call on a communicator: end that first (GCCL_Abort does)",
-                           GCCL_ERR_INVALID_USAGE);
-  *all = std::exchange(owned(), {});
-  return {};
+  const std::int64_t until_ns = now_ns() + CommunicatorCore::kLeaveNs;
+  for (Backoff backoff(true);; backoff.pause()) {
+    std::lock_guard lock(owned_mutex);
+    bool left = true;
+    for (const auto& c : owned()) {
+      if (Status s = c->survival().not_notifying(); !s.ok()) return s;
+      if (c->holds_thread() || (c->entered() && now_ns() >= until_ns)) return CommunicatorCore::thread_inside();
+      left &= !c->entered();
+    }
+    if (!left) continue;
+    *all = std::exchange(owned(), {});
+    return {};
+  }
 }
 
 Status others_can_call(CommunicatorCore& c, const char* function) {
@@ -360,6 +365,7 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
     *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
       return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_split"); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     if (const Status s = split_communicator(*c, color, key, &made); !s.ok()) return failed_on(*c, s);
@@ -375,6 +381,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_create"); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok())
@@ -392,6 +399,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (c->why().ok())  // else it waits for nobody
       if (const Status s = others_can_call(*c, "GCCL_Comm_free"); !s.ok()) return failed(s);
+    if (const Status s = c->await_others(); !s.ok()) return failed(s);
     const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
     return failed(freed(comm, s, [] {}));
@@ -405,6 +413,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
+    if (const Status s = c->await_others(); !s.ok()) return failed(s);
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
@@ -451,6 +460,7 @@ GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
   return guarded(comm, [&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    const Inside inside(*c);
     c->abort(code);
     return GCCL_SUCCESS;
   });

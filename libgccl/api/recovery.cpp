@@ -31,6 +31,7 @@ GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm) {
   return guarded(comm, [&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    const Inside inside(*c);
     c->fail(Status::error(fmt::format("{} revoked the communicator", c->members().name(c->rank())), GCCL_ERR_REVOKED));
     return GCCL_SUCCESS;
   });
@@ -70,6 +71,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_agree"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     return failed_on(*c, agreement(*c, [&] { return recovery_of(*c).agree(*c, flags); }));
@@ -83,6 +85,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_shrink"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
@@ -101,6 +104,7 @@ GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_
     if (most < 1) return failed(invalid(fmt::format("most is {}: expected 1 or more", most)));
     if (wait_ms < 0) return failed(invalid(fmt::format("wait_ms is {}: expected 0 or more", wait_ms)));
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_grow"); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
@@ -133,6 +137,7 @@ GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy)
     if (policy < GCCL_FAIL || policy > GCCL_REJOIN)
       return failed(invalid(fmt::format(
           "policy is {}: expected GCCL_FAIL (0), GCCL_SHRINK (1), GCCL_SPARE (2) or GCCL_REJOIN (3)", int(policy))));
+    const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_set_on_failure"); !s.ok()) return failed(s);
     return failed_on(*c, c->survival().set_policy(policy));
   });

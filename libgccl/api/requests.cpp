@@ -35,7 +35,7 @@ thread_local int failure_functions = 0;  // that this thread is inside of
 
 // What has ended needs no abort, and its communicator may be gone.
 void abort_pending(const Operation* op, int code) {
-  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) op->communicator->abort(code);
+  if (const Inside c(*op); c) c->abort(code);
 }
 
 }  // namespace
@@ -111,8 +111,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
     if (ended > 0) {
       backoff.reset();
     } else if (backoff.pause() && !std::exchange(blocks, true)) {
-      for (Operation* op : operations)
-        if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) CommunicatorCore::thread_blocks(op);
+      for (Operation* op : operations) CommunicatorCore::thread_blocks(op);
     }
   }
   thrown.rethrow();

@@ -72,13 +72,13 @@ bool for_each_communicator(const std::function<void(CommunicatorCore&)>& f, std:
 }
 
 void notice_failure_of(const CommunicatorCore* maybe) {
-  CommunicatorCore* found = nullptr;
+  std::optional<Inside> found;
   {
     std::lock_guard lock(registry_mutex);
     for (CommunicatorCore* c : registry())
-      if (c == maybe) found = c;
+      if (c == maybe) found.emplace(*c);
   }
-  if (found) found->survival().notice();
+  if (found) (*found)->survival().notice();
 }
 
 Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -126,8 +126,6 @@ CommunicatorCore::~CommunicatorCore() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  survival_.recover_by(GCCL_FAIL);
-  if (team_.record) team_.world->watch->leave(*team_.record);
   {
     std::lock_guard lock(lock_);
     const Operation* const dropped = operations_.first();
@@ -147,8 +145,23 @@ CommunicatorCore::~CommunicatorCore() {
         dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",
         GCCL_ERR_INVALID_USAGE));
   }
+  await_all();
+  survival_.recover_by(GCCL_FAIL);
+  if (team_.record) team_.world->watch->leave(*team_.record);
   completions::settle(this);
   magic = nullptr;
+}
+
+Status CommunicatorCore::await_others() {
+  const std::int64_t until_ns = now_ns() + kLeaveNs;
+  for (Backoff backoff(true); entered(); backoff.pause())
+    if (holds_thread() || now_ns() >= until_ns) return thread_inside();
+  return {};
+}
+
+Status CommunicatorCore::thread_inside() {
+  return Status::error("another thread waits in a call on a communicator: end that first (GCCL_Abort does)",
+                       GCCL_ERR_INVALID_USAGE);
 }
 
 bool CommunicatorCore::pending() {
@@ -163,7 +176,7 @@ std::uint64_t CommunicatorCore::id() {
 
 bool CommunicatorCore::holds_thread() {
   std::lock_guard lock(lock_);
-  return supervisor_.awaited() != nullptr;
+  return supervisor_.awaited() && !operations_.failure().abort_asked();
 }
 
 void CommunicatorCore::count_links() {
@@ -220,8 +233,10 @@ void CommunicatorCore::fail(Status why) noexcept {
 
 void CommunicatorCore::abort(int code) noexcept {
   operations_.failure().ask_abort(code);
-  // The other ranks get it at once; a thread that waits here finds out at its next poll.
-  abort_ports(*team_.ports, Failure::abort_by(rank(), code));
+  {  // The other ranks get it at once; a thread that waits here finds out at its next poll.
+    std::lock_guard lock(abort_mutex_);
+    abort_ports(*team_.ports, Failure::abort_by(rank(), code));
+  }
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) operations_.make_progress();
 }
 
@@ -243,7 +258,7 @@ Status CommunicatorCore::unsaid() {
 }
 
 void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noexcept {
-  std::scoped_lock lock(lock_, made.lock_);
+  std::scoped_lock lock(abort_mutex_, lock_, made.lock_);
   assert(!busy() && !made.busy());  // operations refer to the team that they began with
   Failure &mine = operations_.failure(), &old = made.operations_.failure();
   old.set(mine.why().copy_or_code(), mine.culprit());

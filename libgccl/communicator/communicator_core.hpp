@@ -17,8 +17,10 @@
 // communicators), completions.hpp (functions of the caller's) and record/flight_dump.hpp, which know it as well.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "libgccl/communicator/leaving.hpp"
 #include "libgccl/communicator/record/dump.hpp"
@@ -79,8 +81,15 @@ class CommunicatorCore {
   bool busy() const { return operations_.busy(); }
   // A thread waits for operations, here and elsewhere, without a limit, until all have ended, this among them.
   static void thread_blocks(Operation* op);
-  // One does, and has for some milliseconds.
+  // One does, and has for some milliseconds, and no GCCL_Abort of this process ends that.
   bool holds_thread();
+  // A thread is inside a call on it (Inside).
+  bool entered() const { return inside_.load(std::memory_order_acquire) > 0; }
+  // Before it is freed: until no other thread is. Not ok where one waits for what has not ended, or does not leave for
+  // so long.
+  static constexpr std::int64_t kLeaveNs = 1'000'000'000;
+  Status await_others();
+  static Status thread_inside();
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
   Status agrees(Watch::In in) noexcept;
 
@@ -137,13 +146,18 @@ class CommunicatorCore {
   static const char kMagic[];
 
  private:
+  friend class Inside;
   CommunicatorCore() = default;
 
   ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
   // What is counted elsewhere, into the metrics.
   void count_links();
+  // Until no thread is inside a call on it, with nothing in flight any more.
+  void await_all() noexcept;
   bool progress_until(Operation* op, std::int64_t until_ns);
 
+  std::atomic<std::uint32_t> inside_{0};  // threads
+  std::mutex abort_mutex_;                // the ports stay while abort() uses them
   // Guards all of the following, but for what these say that any thread may do. They take no lock: this one is held by
   // the thread that calls them, and for no longer than a call of theirs takes. survival_ and leaving_ are called
   // without it.
@@ -156,6 +170,27 @@ class CommunicatorCore {
   Survival survival_{*this};
   std::uint32_t splits_ = 0;
   Leaving leaving_{*this, lock_, team_, operations_, supervisor_};
+};
+
+// A thread uses a communicator while this lives: one that is freed is not destroyed before. For what touches it after
+// its operation may have ended, as another thread may abort the communicator and free it at once.
+class Inside {
+ public:
+  // The caller knows that it is there.
+  explicit Inside(CommunicatorCore& c) : c_(&c) { enter(); }
+  // The operation's, as long as that has not ended; else null, as it may be gone.
+  explicit Inside(const Operation& op);
+  ~Inside() {
+    if (c_) c_->inside_.fetch_sub(1, std::memory_order_release);
+  }
+  Inside(const Inside&) = delete;
+  CommunicatorCore* operator->() const { return c_; }
+  explicit operator bool() const { return c_; }
+
+ private:
+  void enter() { c_->inside_.fetch_add(1, std::memory_order_relaxed); }
+
+  CommunicatorCore* c_ = nullptr;
 };
 
 // Survival::notice() where the communicator still is.

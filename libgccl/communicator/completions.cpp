@@ -94,9 +94,7 @@ void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
 }  // namespace
 
 void add(Operation* op, GCCL_Completion_function function, void* context) {
-  if (op->stage.load(std::memory_order_acquire) == Stage::pending &&
-      op->communicator->on_complete(op, function, context))
-    return;
+  if (const Inside c(*op); c && c->on_complete(op, function, context)) return;
   std::lock_guard lock(mutex);
   op->functions.push_back({function, context});
   unreturned.fetch_add(1, std::memory_order_relaxed);

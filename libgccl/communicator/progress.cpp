@@ -11,6 +11,23 @@
 #include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
+namespace {
+
+SpinLock entering;  // of those who look whether an operation has ended, and its communicator may be gone
+
+}  // namespace
+
+Inside::Inside(const Operation& op) {
+  std::lock_guard lock(entering);
+  if (op.stage.load(std::memory_order_acquire) != Operation::Stage::pending) return;
+  c_ = op.communicator;
+  enter();
+}
+
+void CommunicatorCore::await_all() noexcept {
+  { std::lock_guard lock(entering); }  // who comes later finds that its operation has ended
+  for (Backoff backoff(true); entered();) backoff.pause();
+}
 
 Progress CommunicatorCore::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
@@ -61,10 +78,7 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
 
 bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
   const std::int64_t until_ns = timeout_ms < 0 ? INT64_MAX : now_ns() + std::min(timeout_ms, kTimeoutMsMax) * kNsPerMs;
-  // A request may outlive its communicator: what has ended does not use it.
-  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending &&
-      !op->communicator->progress_until(op, until_ns))
-    return false;
+  if (const Inside inside(*op); inside && !inside->progress_until(op, until_ns)) return false;
   assert(op->stage.load(std::memory_order_acquire) != Operation::Stage::pending);
   if (!completions::settle(op, until_ns)) return false;
   *status = op->hand_out();
@@ -89,10 +103,9 @@ void yield_once_around(const Operation* op) {
 
 bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
-  if (stage() == Operation::Stage::pending) {
-    CommunicatorCore* const c = op->communicator;
+  if (const Inside c(*op); c) {
     Progress any = c->progress();
-    if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c));
+    if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c.operator->()));
     if (made) *made = std::max(*made, any);
     if (stage() == Operation::Stage::pending) {
       // Nobody else paces the caller, who may test in a loop and hold up the rank that it waits for.
@@ -109,8 +122,8 @@ bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
 }
 
 void CommunicatorCore::give_up(Operation* op) {
-  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) {
-    std::lock_guard lock(op->communicator->lock_);
+  if (const Inside c(*op); c) {
+    std::lock_guard lock(c->lock_);
     if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) {
       op->given_up = true;
       return;
@@ -130,8 +143,10 @@ bool CommunicatorCore::on_complete(Operation* op, GCCL_Completion_function funct
 }
 
 void CommunicatorCore::thread_blocks(Operation* op) {
-  std::lock_guard lock(op->communicator->lock_);
-  op->communicator->supervisor_.thread_blocks(*op);
+  const Inside c(*op);
+  if (!c) return;
+  std::lock_guard lock(c->lock_);
+  c->supervisor_.thread_blocks(*op);
 }
 
 Status CommunicatorCore::agrees(Watch::In in) noexcept {

@@ -121,6 +121,76 @@ TEST_CASE("threads are the ranks of one process") {
     });
 }
 
+// What a watchdog does: the call ends by the abort, and its thread may not have left it when the communicator is freed.
+TEST_CASE("a communicator is aborted and freed while another thread waits in a call on it") {
+  enum class Waits { recv, allreduce, wait, test, group, shrink, split };
+  for (const char* backends : {"shm", "tcp"}) {
+    const std::vector<End> ends = run({.size = 2, .backends = backends, .limit_s = 60}, [](int rank) {
+      GCCL_Comm world = begin();
+      for (const Waits in :
+           {Waits::recv, Waits::allreduce, Waits::wait, Waits::test, Waits::group, Waits::shrink, Waits::split}) {
+        GCCL_Comm c = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+        std::thread waits([&, in, comm = c] {
+          double x = 0, y = 0;
+          GCCL_Comm made = GCCL_COMM_NULL;
+          GCCL_Request request = GCCL_REQUEST_NULL;
+          GCCL_Result result = GCCL_ERR_ABORTED;
+          int done = 0;
+          if (in == Waits::recv) result = GCCL_Recv(&x, 1, GCCL_FLOAT64, 1 - rank, comm);
+          // One rank alone, so that it waits.
+          if (in == Waits::allreduce && rank == 0) result = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+          if (in == Waits::shrink && rank == 0) result = GCCL_Comm_shrink(comm, &made);
+          if (in == Waits::split && rank == 0) result = GCCL_Comm_split(comm, 0, 0, &made);
+          if (in == Waits::wait || in == Waits::test)
+            RANK_SUCCESS(GCCL_Irecv(&x, 1, GCCL_FLOAT64, 1 - rank, comm, &request));
+          if (in == Waits::wait) result = GCCL_Wait(&request);
+          if (in == Waits::test)
+            while (!done) result = GCCL_Test(&request, &done);
+          if (in == Waits::group) {
+            RANK_SUCCESS(GCCL_Group_start());
+            RANK_SUCCESS(GCCL_Recv(&x, 1, GCCL_FLOAT64, 1 - rank, comm));
+            result = GCCL_Group_end();
+          }
+          expect(result, GCCL_ERR_ABORTED, "a call that was aborted");
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        RANK_SUCCESS(GCCL_Abort(c, 3));
+        const GCCL_Result freed = GCCL_Comm_free(&c);
+        RANK_CHECK(freed == GCCL_SUCCESS || freed == GCCL_ERR_ABORTED);
+        RANK_CHECK(c == GCCL_COMM_NULL);
+        waits.join();
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    for (const End& e : ends) CHECK_MESSAGE(e.good(), backends << "\n" << texts(ends));
+  }
+}
+
+TEST_CASE("a communicator is not freed while another thread waits in a call on it") {
+  const std::vector<End> ends = run({.size = 2, .limit_s = 60}, [](int rank) {
+    GCCL_Comm world = begin();
+    double x = 0;
+    if (rank == 1) {
+      expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 0, world), GCCL_ERR_ABORTED, "the other rank's");
+    } else {
+      std::thread waits([&] { expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 1, world), GCCL_ERR_ABORTED, "in a thread"); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      for (const auto frees : {GCCL_Comm_free, GCCL_Comm_release}) {
+        expect(frees(&world), GCCL_ERR_INVALID_USAGE, "while a thread waits");
+        expect_text("another thread waits in a call", "while a thread waits");
+      }
+      RANK_SUCCESS(GCCL_Abort(world, 3));
+      GCCL_Finalize();
+      waits.join();
+      return;
+    }
+    GCCL_Finalize();
+  });
+  for (const End& e : ends) CHECK_MESSAGE(e.good(), texts(ends));
+}
+
 TEST_CASE("finalize frees nothing under a thread that waits in a call") {
   for (const char* backends : {"shm", "tcp"}) {
     const std::vector<End> ends = run({.size = 2, .backends = backends, .limit_s = 60}, [](int rank) {

@@ -71,7 +71,7 @@ Status Survival::call(Work&& work, const ShortCalls::Key* key) {
   if (recovers()) return survive(std::move(work), key);
   if (Status s = not_inside(); !s.ok()) return s;
   Status s = c_.run(std::move(work), key);
-  if (!s.ok()) notice();
+  if (!s.ok()) notice_failure_of(&c_);
   return s;
 }
 
@@ -82,7 +82,7 @@ bool Survival::hands_back(const Descriptor& what) const {
 Status Survival::transfer(Work&& work) {
   assert(work.what.point_to_point());
   Status s = c_.run(std::move(work));
-  if (!s.ok()) notice();
+  if (!s.ok()) notice_failure_of(&c_);
   return s;
 }
 
@@ -115,6 +115,7 @@ Status Survival::complete(Work&& work, const ShortCalls::Key* key, bool* complet
 }
 
 Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
+  const Inside in_call(c_);
   if (inside()) return refused();
   const std::uint32_t call = ++calls_;
   if (renumbered_in_ == call) {

@@ -143,7 +143,8 @@ GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Co
  * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. Lists
  * that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on. */
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
-/* Collective. Sets *comm to GCCL_COMM_NULL. Operations in flight are an error, as in GCCL_Finalize. */
+/* Collective. Sets *comm to GCCL_COMM_NULL. Operations in flight are an error, as in GCCL_Finalize, and so is another
+ * thread in a call on comm; one whose call has ended, as by GCCL_Abort, is waited for until it has left it. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
 /* The same, but waits for nobody, for a rank that cannot wait: legal once no rank will start another call on comm, as
  * after a GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its
