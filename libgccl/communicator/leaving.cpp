@@ -22,9 +22,13 @@ Status Leaving::begin(Operation** out, const Others* others) {
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(c_);
   const Watch::Record& record = *team_.record;
-  op->compare(Comparison::of_digests(team_.members, record.history.digest(), record.lengths_sum,
-                                     record.messages.sum(team_.rank()), others, team_.world->uneven),
-              team_.members);
+  // Where the world is freed alone, another rank may leave it by GCCL_Finalize, which says more.
+  const Others unsaid;
+  const bool alone = team_.members.world && !others;
+  op->compare(
+      Comparison::of_digests(team_.members, record.history.digest(), record.lengths_sum,
+                             record.messages.sum(team_.rank()), alone ? &unsaid : others, alone || team_.world->uneven),
+      team_.members);
   std::lock_guard lock(lock_);
   return operations_.start(std::move(op), out);
 }

@@ -332,6 +332,20 @@ TEST_CASE("a difference on a communicator that is not freed is found by GCCL_Fin
     });
 }
 
+TEST_CASE("a rank may free the communicator of all ranks that others leave to GCCL_Finalize") {
+  for (const bool differ : {false, true})
+    for (const Job& job : transports(3))
+      check(job, [differ](int rank) {
+        GCCL_Comm world = begin();
+        float x = 1;
+        RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, differ ? rank % 2 : 0, world));
+        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, world));
+        expect(rank == 1 ? GCCL_Comm_free(&world) : GCCL_Finalize(), differ ? GCCL_ERR_MISMATCH : GCCL_SUCCESS, "end");
+        if (differ) expect_text("broadcast #1 of 0 x f32", "end");
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
 TEST_CASE("a root that differs is named with both calls on both ranks") {
   for (const Job& job : transports(2))
     check(job, [](int rank) {

@@ -123,7 +123,8 @@ GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
  * at before any starts. */
 GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
 /* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of all
- * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them. Operations still in flight are an
+ * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them; not where the communicator of all
+ * ranks has failed or was freed before: then free those that are left by GCCL_Comm_free. Operations still in flight are an
  * error (GCCL_ERR_INVALID_USAGE), and are dropped. Where another thread waits in a call, or a function of GCCL_On_failure
  * or GCCL_On_complete is running, that is the error, and nothing is freed. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
