@@ -1,9 +1,9 @@
 // Waiting for operations, and groups of them.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +16,7 @@ struct GroupCalls {
   int depth = 0;
   std::vector<Operation*> operations;
   Status first;
-  std::vector<std::pair<std::uint64_t, double>> estimated_ns;  // by communicator
+  std::map<std::pair<std::uint64_t, Rank>, double> estimated_ns;  // by communicator and rank of it
 
   GroupCalls() = default;
   GroupCalls(GroupCalls&&) = default;
@@ -69,15 +69,9 @@ GCCL_Result run_in_group(GroupCalls& g, CommunicatorCore& c, Work&& work) {
 
 double estimated_in_group(const CommunicatorCore& c, double ns) {
   if (group.depth == 0) return ns;
-  auto& all = group.estimated_ns;
-  const auto found = std::ranges::find(all, c.members().id, &std::pair<std::uint64_t, double>::first);
-  if (found == all.end()) {
-    all.emplace_back(c.members().id, ns);
-  } else {
-    found->second += ns;
-  }
+  group.estimated_ns[{c.members().id, c.rank()}] += ns;
   double longest = 0;
-  for (const auto& [id, sum] : all)
+  for (const auto& [rank, sum] : group.estimated_ns)
     if (sum > longest || std::isnan(sum)) longest = sum;
   return longest;
 }

@@ -305,3 +305,21 @@ TEST_CASE("an estimate is the closed form of what the call would do, and sends n
         RANK_SUCCESS(GCCL_Finalize());
       });
 }
+
+TEST_CASE("several ranks of one process that ask about their calls in a group ask about one call") {
+  check({.size = 1, .environment = {{"GCCL_SIZE", "3"}}}, [](int) {
+    const int ranks[] = {0, 1, 2};
+    GCCL_Comm worlds[3] = {};
+    RANK_SUCCESS(GCCL_Init_ranks(worlds, ranks, 3, nullptr));
+    GCCL_Prediction p{};
+    p.struct_bytes = sizeof p;
+    RANK_SUCCESS(GCCL_Group_start());
+    for (int calls = 1; calls <= 2; ++calls) {
+      for (const GCCL_Comm world : worlds) RANK_SUCCESS(GCCL_Estimate(world, "allreduce", 100000, GCCL_FLOAT32, &p));
+      RANK_CHECK(p.time_us > 0);
+      RANK_CHECK(p.group_time_us == calls * p.time_us);
+    }
+    RANK_SUCCESS(GCCL_Group_end());
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}

@@ -522,7 +522,7 @@ typedef struct GCCL_Prediction {
 /* The prediction for a collective that is not made: nothing is sent, and no other rank needs to ask. `collective` is its
  * name, such as "allreduce"; `count` is what its function takes, of v-collectives the mean block. Between
  * GCCL_Group_start and GCCL_Group_end the calls asked about count as one group: those on one communicator run one after
- * the other, those on several at the same time. Any thread; needs no operation to end. */
+ * the other, those on several, or of several ranks of this process, at the same time. Any thread; needs no operation to end. */
 GCCL_API GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, size_t count, GCCL_Dtype dtype,
                                    GCCL_Prediction* prediction);
 
