@@ -315,6 +315,8 @@ GCCL_Result GCCL_Finalize(void) {
     for (auto& c : all) {
       if (!c->members().world) continue;
       Others others;
+      others.failed = c->world().failed_before;
+      others.code = std::uint64_t(int(c->world().failed_code));
       for (auto& made : all)
         if (!made->members().world && &made->world() == &c->world()) made->leaving().sum_up(&others);
       Operation* op = nullptr;

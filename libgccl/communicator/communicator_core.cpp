@@ -139,7 +139,12 @@ CommunicatorCore::~CommunicatorCore() {
       }
       abort_ports(*team_.ports, f);
     }
-    if (!leaving_.done() || !operations_.failure().none()) team_.world->uneven = true;
+    const Failure& failure = operations_.failure();
+    if (!leaving_.done() || !failure.none()) team_.world->uneven = true;
+    if (!failure.none()) {
+      team_.world->failed_before = team_.members.id;
+      team_.world->failed_code = failure.why().code();
+    }
     // Functions that are due find a communicator that takes nothing more.
     operations_.close(Status::error_or_code(
         dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",

@@ -51,6 +51,10 @@ struct World {
   bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
+  // The latest that had failed before it ended here, 0: none, and how: a rank that still has it may not have heard
+  // that.
+  std::atomic<std::uint64_t> failed_before{0};
+  std::atomic<int> failed_code{0};
   // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
   struct Failed {
     std::uint64_t communicator;

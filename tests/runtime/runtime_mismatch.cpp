@@ -332,6 +332,20 @@ TEST_CASE("a difference on a communicator that is not freed is found by GCCL_Fin
     });
 }
 
+// Over TCP GCCL_Finalize may be over before the abort of that communicator comes.
+TEST_CASE("GCCL_Finalize reports what other ranks reported of a communicator, and freed it since") {
+  for (int round = 0; round < 8; ++round)
+    check({.size = 3, .backends = "tcp"}, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm c = copy_of(world), made = GCCL_COMM_NULL;
+      if (rank > 0) {
+        expect(GCCL_Comm_shrink(c, &made), GCCL_ERR_MISMATCH, "shrink");
+        RANK_SUCCESS(GCCL_Comm_free(&c));
+      }
+      expect(GCCL_Finalize(), rank == 0 ? GCCL_ERR_MISMATCH : GCCL_SUCCESS, "finalize");
+    });
+}
+
 TEST_CASE("a rank may free the communicator of all ranks that others leave to GCCL_Finalize") {
   for (const bool differ : {false, true})
     for (const Job& job : transports(3))

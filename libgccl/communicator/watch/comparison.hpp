@@ -17,7 +17,7 @@ namespace gccl {
 
 struct World;
 
-// What a rank says of all communicators that were made from a world and are still there.
+// What a rank says of all communicators that were made from a world and are still there, or had failed.
 struct Others {
   std::uint64_t sum = 0;     // 0 over all ranks where each of them has had the same calls on all of its ranks
   std::uint64_t failed = 0;  // one that is broken here
