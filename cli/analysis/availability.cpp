@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
@@ -35,9 +36,14 @@ std::string rates_file(const json::Node& name) {
 }
 
 int study_availability(const AvailabilityArguments& a) {
-  check_outputs({a.json, a.html}, {a.study});
-  const sim::AvailabilityStudy study =
-      sim::read_study(json::Node::load(find_shipped("availability", a.study)), rates_file);
+  if (a.json == "-" && a.html == "-")
+    throw json::InputError("only one of --json and --html can be written to standard output");
+  std::vector<fs::path> inputs{find_shipped("availability", a.study)};
+  const sim::AvailabilityStudy study = sim::read_study(json::Node::load(inputs[0]), [&](const json::Node& name) {
+    inputs.emplace_back(rates_file(name));
+    return inputs.back().string();
+  });
+  check_outputs({a.json, a.html}, inputs);
   const nlohmann::json result = sim::availability_json(study, sim::simulate(study));
   if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
   if (!a.html.empty()) write_output(a.html, sim::availability_html(result));

@@ -94,6 +94,26 @@ TEST_CASE("outputs that cannot be written are reported before anything runs") {
   CHECK(read_text(folder.path / "c.json") == cluster.dump());
 }
 
+TEST_CASE("an availability study and the rates that it names are no outputs") {
+  const Folder folder;
+  Json study = Json::parse(read_text(kRoot / "scenarios/availability/meta-rsc.json"));
+  study["failures"] = "rates.json";
+  study["days"] = 1;
+  const std::string text = study.dump(), rates = read_text(kRoot / "cost-models/failures/meta-rsc-1.json");
+  folder.write("s.json", text);
+  folder.write("rates.json", rates);
+  for (const auto& [option, file] : {std::pair("--json", "s.json"), {"--html", "./rates.json"}}) {
+    const Ended e = run_gccl({"availability", "s.json", option, file}, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err == fmt::format("gccl: {}: is read, and cannot be an output too\n", file));
+  }
+  const Ended both = run_gccl({"availability", "s.json", "--json", "-", "--html", "-"}, folder.path);
+  CHECK(both.code == 2);
+  CHECK(both.out.empty());
+  CHECK(read_text(folder.path / "s.json") == text);
+  CHECK(read_text(folder.path / "rates.json") == rates);
+}
+
 TEST_CASE("a full disk is reported") {
   const Folder folder;
   const fs::path file = folder.write("s.json", scenario());
