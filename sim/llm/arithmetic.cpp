@@ -176,11 +176,17 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
   all.optimizer = cut(1, 12);
   if (p.zero == 3) {
     // What a single rank has is never cut.
-    const LayerParameters one = layer_parameters(w.model, w.model.experts.count > 0);
-    const double dense = p.dense_data() > 1 ? one.dense / p.tensor : 0;
-    const double experts = p.expert_data() > 1 ? one.experts / p.expert : 0;
+    double layer = 0;  // of those of the stage the one that gathers most
+    for (Count c = stage; c < w.chunks(); c += p.pipeline) {
+      const Count begin = first_layer(w, c), end = begin + w.chunk_layers()[c];
+      for (Count l = begin; l < end; ++l) {
+        const LayerParameters one = layer_parameters(w.model, w.model.moe(l));
+        layer = std::max(layer, (p.dense_data() > 1 ? one.dense / p.tensor : 0) +
+                                    (p.expert_data() > 1 ? one.experts / p.expert : 0));
+      }
+    }
     const bool first = stage == 0, last = stage + 1 == p.pipeline && !(w.model.tied && w.chunks() == 1);
-    all.gathered = (dense + experts) * (2 * each + gradient);
+    all.gathered = layer * (2 * each + gradient);
     if (p.dense_data() > 1) all.gathered += embedding_parameters(w.model) / p.tensor * (first + last) * each;
   }
   // Micro-batches in flight on this stage, as many for each of its chunks (schedule.cpp).

@@ -1,5 +1,6 @@
 // What a step sends, computes and keeps, against the closed forms of docs/parallelism.md, which are the papers'.
 #include <cmath>
+#include <tuple>
 
 #include "tests/llm/llm_support.hpp"
 
@@ -171,6 +172,15 @@ TEST_CASE("ZeRO 3 gathers two layers' weights and the embeddings of a stage, and
   const double dense = 4 * kH * kH + 64 * kH + 2 * kH;
   CHECK(bytes(R"({"model": {"experts": {"count": 64, "top_k": 8, "ffn": 512}}, "parallel": {"expert": 16}})") ==
         Approx(dense * (2 * 2 + 2) + 2 * embedding * 2));
+  // Of layers that differ it is those that gather most, as far as the stage has them.
+  const double routed = 64 * 2. * kH * 512;
+  for (const auto& [patch, most, embeddings] :
+       {std::tuple(R"({"model": {"experts": {"dense_first": 1}}, "parallel": {"expert": 16}})", layer, 2),
+        {R"({"model": {"experts": {"dense_first": 1}}})", dense + routed, 2},
+        {R"({"model": {"experts": {"dense_first": 4}}, "parallel": {"pipeline": 2}})", layer, 1}}) {
+    const nlohmann::json experts = {{"model", {{"experts", {{"count", 64}, {"top_k", 8}, {"ffn", 512}}}}}};
+    CHECK(bytes(patched(experts, patch).dump().c_str()) == Approx(most * (2 * 2 + 2) + embeddings * embedding * 2));
+  }
 }
 
 namespace {
