@@ -49,21 +49,16 @@ class Traces {
   const std::vector<Json>& rows() const { return rows_; }
   const std::vector<std::size_t>& sizes() const { return sizes_; }  // ranks of each traffic
 
-  // What each rank sends in its calls, and for how long these are in flight.
-  struct OnRank {
-    ByKind<double> sent{}, busy_us{};
-  };
-  std::vector<OnRank> on_ranks(const PlayedStep& s) const {
-    std::vector<OnRank> all(ranks_);
+  // What each rank sends in its calls.
+  std::vector<ByKind<double>> sent_by_ranks(const PlayedStep& s) const {
+    std::vector<ByKind<double>> all(ranks_);
     const auto add = [&](const SharedCall& c) {
       const StepTask& task = s.graph.tasks[c.task];
       if (task.computes()) return;  // of one rank alone
       const auto k = std::size_t(s.expansion->traffic[task.traffic].kind);
       const bool one_sends = c.call.collective == Collective::sendrecv;
-      for (const Rank r : c.members) {
-        if (!one_sends || r == c.members[0]) all[r].sent[k] += sent_bytes(c.call, Rank(c.members.size()));
-        all[r].busy_us[k] += s.timeline.end[c.task] - s.timeline.begin[c.task];
-      }
+      for (const Rank r : c.members)
+        if (!one_sends || r == c.members[0]) all[r][k] += sent_bytes(c.call, Rank(c.members.size()));
     };
     for (const auto& [key, c] : collectives_) add(c);
     for (const auto& [key, c] : messages_) add(c);
@@ -312,11 +307,9 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
   r["mfu_full_attention_percent"] = nullptr;
   r["together"] = Json::array();
   std::vector<StageRow> stages;
-  const auto on_ranks = traces.on_ranks(*s);
-  for (std::size_t rank = 0; rank < t.stages.size(); ++rank) {
-    StageRow& stage = stages.emplace_back(StageRow{t.stages[rank], on_ranks[rank].sent, Json::object()});
-    stage.time.busy = on_ranks[rank].busy_us;
-  }
+  const auto sent = traces.sent_by_ranks(*s);
+  for (std::size_t rank = 0; rank < t.stages.size(); ++rank)
+    stages.push_back({t.stages[rank], sent[rank], Json::object()});
   add_stages(stages, r);
   std::vector<std::size_t> number(s->expansion->traffic.size());
   for (std::uint32_t i = 0; i < s->graph.tasks.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "sim/llm/schedule.hpp"
 
+#include <array>
 #include <cmath>
 
 namespace gccl::sim::llm {
@@ -251,12 +252,14 @@ class Scheduler {
   }
 
   void add_embedding() {
-    Tasks both = over(0);
-    for (const std::uint32_t t : over(graph_.stages - 1)) both.push_back(t);
-    for (const Rank s : {Rank(0), graph_.stages - 1}) {
+    const auto of_stage = [&](Rank s) {
       stage_ = s;
-      communicate(of_pass({true, s == 0 ? 0 : chunks_ - 1, m_ - 1}), *e_.embedding, both);
-    }
+      return Pass{true, s == 0 ? 0 : chunks_ - 1, m_ - 1};
+    };
+    const std::array<Rank, 2> ends{0, graph_.stages - 1};
+    Tasks both;  // for the other stage, too, they mark the end of work, not a communication of its own
+    for (const Rank s : ends) both.push_back(marker(of_stage(s), over(s)));
+    for (const Rank s : ends) communicate(of_pass(of_stage(s)), *e_.embedding, both);
   }
 
   // What is left when all compute of a stage is over: reductions and gathers that do not overlap, the optimizer.

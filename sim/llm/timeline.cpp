@@ -145,6 +145,7 @@ class Player {
           if (a != b) out_.together[b][a] += dt;
         }
     }
+    for (const std::uint32_t t : s.shared) spent.busy[std::size_t(kind(t))] += dt;
     if (!computing) {
       if (const auto k = awaited(s, stage))
         spent.exposed[std::size_t(*k)] += dt;

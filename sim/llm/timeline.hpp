@@ -23,9 +23,9 @@ struct StepCosts {
 struct StageTime {
   double compute = 0;        // as long as compute takes by itself
   double slowed = 0;         // what it took longer because communication had part of the card
-  ByKind<double> exposed{};  // no compute, and the next one waits for this kind
-  double bubble = 0;         // no compute, and the next one waits for compute of another stage, or there is none left
-  ByKind<double> busy{};     // communication in flight, exposed or not
+  ByKind<double> exposed{};  // no compute, and the next one waits for this kind, or there is none left but this
+  double bubble = 0;         // no compute, and the next one waits for compute of another stage, or nothing is left
+  ByKind<double> busy{};     // communication in flight, exposed or not, on each stage that takes part
   double idle(bool with_bubble) const {
     double sum = with_bubble ? bubble : 0;
     for (const double us : exposed) sum += us;
