@@ -306,9 +306,14 @@ class TraceReader {
       for (const std::size_t n : next[i])
         if (--waits[n] == 0) ready.emplace(nodes[n].id, n);
     }
-    if (order.size() != nodes.size())
-      for (std::size_t i = 0; i < nodes.size(); ++i)
-        if (waits[i] > 0) fail(nodes[i], "waits for itself, by way of what it depends on");
+    if (order.size() != nodes.size()) {  // what is left waits for others that are: that way leads into a circle
+      const auto left = [&](std::uint64_t id) { return waits[place.at(id)] > 0; };
+      std::size_t i = 0;
+      while (waits[i] == 0) ++i;
+      std::vector<bool> seen(nodes.size());
+      for (; !seen[i]; i = place.at(*std::ranges::find_if(nodes[i].after, left))) seen[i] = true;
+      fail(nodes[i], "waits for itself, by way of what it depends on");
+    }
     for (const std::size_t i : order) sorted.push_back(std::move(nodes[i]));
     return sorted;
   }

@@ -86,6 +86,8 @@ class Traces {
     if (!w_.chakra->communicators) return;
     const json::Node all = json::Node::load(*w_.chakra->communicators);
     for (const auto& [name, list] : all.members()) {
+      if (name.empty())
+        list.fail("a communicator without a name: calls without \"pg_name\" are of all ranks; expected a name");
       Members& members = groups_[name];
       for (const json::Node& item : list.items(1, ranks_)) {
         const auto r = Rank(item.integer(0, ranks_ - 1));
@@ -199,6 +201,8 @@ class Traces {
   }
   SharedCall& message(const ChakraNode& n, std::map<std::tuple<Rank, Rank, std::uint64_t>, std::size_t>& count) {
     const bool sends = n.type == ChakraType::send;
+    if (const auto& own = sends ? n.source : n.destination; own && *own != rank_)
+      fail(n, fmt::format("{} {} in the trace of rank {}", sends ? "comm_src" : "comm_dst", *own, rank_));
     const Rank from = sends ? rank_ : *n.source, to = sends ? *n.destination : rank_;
     if (from >= ranks_ || to >= ranks_ || from == to)
       fail(n, fmt::format("from rank {} to rank {}, expected two of {}", from, to, counted(ranks_, "rank")));

@@ -128,6 +128,10 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 0))}), "attribute comm_size is missing");
   refused(good, trace_of({traced(1, kComp, {7})}), "depends on node 7, which is not there");
   refused(good, trace_of({traced(1, kComp, {2}), traced(2, kComp, {1})}), "waits for itself");
+  // Only 4 and 5 are in a circle: 1 waits for it, and 3 for nothing.
+  refused(good,
+          trace_of({traced(1, kComp, {3, 5}), traced(3, kComp, {}), traced(4, kComp, {3, 5}), traced(5, kComp, {4})}),
+          "node 5 \"n5\": waits for itself");
   refused(good, trace_of({traced(1, kComp, {}), traced(1, kComp, {})}), "the id appears twice");
   refused(good, trace_of({traced(1, kCollective, {}, all_reduce(8192))}),
           "allreduce of 8192 bytes, but rank 0, node 1 has allreduce of 4096 there");
@@ -145,6 +149,11 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
           "from rank 1 to rank 7, expected two of 2 ranks");
+  const std::string sized = attribute("comm_size", 9, 8), to_first = sized + attribute("comm_dst", 11, 0);
+  refused(good, trace_of({traced(1, kSend, {}, to_first + attribute("comm_src", 11, 0))}),
+          "t.1.et: node 1 \"n1\": comm_src 0 in the trace of rank 1");
+  refused(good, trace_of({traced(1, kReceive, {}, to_first + attribute("comm_src", 11, 0))}),
+          "t.1.et: node 1 \"n1\": comm_dst 0 in the trace of rank 1");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 9, 1ull << 32))}),
           "t.1.et: node 1 \"n1\": comm_dst 4294967296 is no rank");
   refused(good, trace_of({traced(1, kComp, {}, number(7, 1ull << 60))}),
@@ -168,6 +177,8 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
                        R"({"chakra": {"prefix": "t", "communicators": "g.json"}})");
   apart.folder.write("g.json", R"({"b": [0, 1]})");
   check_refused({"run", apart.file}, "in different orders: \"n1\" of rank");
+  apart.folder.write("g.json", R"({"b": [0, 1], "": [1]})");
+  check_refused({"run", apart.file}, "g.json: /: a communicator without a name");
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
   refused(good, good, "\"sequence\"", R"({"sequence": 5})");
