@@ -26,9 +26,9 @@ std::vector<std::vector<std::uint32_t>> tasks_by_row(const PlayedStep& s);
 // the same time, and composes it again. Throws json::InputError and what Pricer::play throws.
 std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);
 
-// The workload with one change, "KEY=VALUE": KEY is a path ("parallel.tensor", "model.experts.load") or one of
-// bucket (bucket_bytes), algorithm (of all collectives that the algorithm serves); VALUE is JSON or a text. Several
-// changes are joined by commas. Throws json::InputError, which names `option`.
+// The workload with one change, "KEY=VALUE": KEY is a path ("parallel.tensor", "model.experts.load") or "algorithm" (of
+// all collectives that the algorithm serves); VALUE is a number, true, false, null or a text. Several changes are
+// joined by commas. Throws json::InputError, which names `option`.
 nlohmann::json changed(const nlohmann::json& document, const std::string& change, std::string_view option);
 // Where "layer_us" states the time of a layer, it states that of one way to cut it up: throws json::InputError too
 // where `other`, read from what came of the change, has other work in a layer, and the change states no other time.
