@@ -9,7 +9,7 @@
 namespace gccl::sim::llm {
 namespace {
 
-constexpr double kBucketsMax = 4096;
+constexpr double kBucketsMax = 4096, kReductionsMax = 8e6;
 constexpr double kCallBytesMax = 0x1p60;
 
 class Expander {
@@ -269,6 +269,14 @@ class Expander {
     if (ranks == 1 || parameters == 0) return all;
     const double bytes = parameters * size_of(w_.gradient_dtype);
     all.number = Count(std::clamp(std::ceil(bytes / double(w_.bucket_bytes)), 1.0, kBucketsMax));
+    reductions_ += double(all.number) * (p_.zero == 2 ? double(w_.micro_batches()) : 1);
+    if (reductions_ > kReductionsMax)
+      w_.where.find("bucket_bytes")
+          .value_or(w_.where)
+          .fail(
+              fmt::format("leads to more than {:.0e} reductions of gradients in a step, which with ZeRO 2 are done for "
+                          "each of {} micro-batches; expected larger buckets",
+                          kReductionsMax, w_.micro_batches()));
     const double each = parameters / double(all.number);
     const Collective c = p_.zero == 0 ? Collective::allreduce : Collective::reduce_scatter;
     all.reduce = add(Kind::data, "gradients of " + what, c, groups, each, w_.gradient_dtype);
@@ -297,7 +305,8 @@ class Expander {
   const Parallel& p_;
   const Rank in_node_;
   const double imbalance_;
-  double tokens_ = 0;  // of a half, on one context rank
+  double tokens_ = 0;      // of a half, on one context rank
+  double reductions_ = 0;  // of gradients below ZeRO 3, of all chunks and micro-batches
   Expansion e_;
 };
 

@@ -214,6 +214,12 @@ void check(const LlmWorkload& w, const json::Node& node) {
   if (w.phase != Phase::training && w.recompute != Recompute::none)
     node.at("recompute").fail("for training alone: without a backward pass nothing is computed again");
   check_sizes(w, node);
+  for (const auto& [kind, ranks] :
+       {std::pair(Kind::tensor, p.tensor), {Kind::context, p.context}, {Kind::expert, p.expert}})
+    if (w.overlap[std::size_t(kind)] && ranks > 1 && w.tokens() < 2)
+      node.at("overlap").fail(
+          fmt::format("found true for {}: the micro-batch is computed by halves then, and a rank has {} of it",
+                      name(kind), counted(Count(w.tokens()), "token")));
   const double tasks = double(w.micro_batches()) * double(w.model.layers) * 30;
   if (tasks > kTasksMax)
     node.at("batch").fail(fmt::format("{} micro-batches through {} layers are about {:.2g} tasks, more than {:.0g}",
