@@ -65,17 +65,20 @@ std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
   return kinds;
 }
 
-// Of stages that have no node in common with others': as the first of those on nodes of the same kinds, from which to
-// before which.
+// Stages that have no node in common with others, from which to before which: of those whose ranks lie on nodes alike
+// the first.
 std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const StepWorld& world) {
   const Rank stage = w.parallel.stage_ranks();
-  std::set<std::set<Rank>> seen;
+  using Place = std::pair<Rank, Rank>;  // of a rank: its node's kind, and the node's number among those of the stages
+  std::set<std::vector<Place>> seen;
   std::vector<std::pair<Rank, Rank>> all;
   for (Rank first = 0, end; first < w.parallel.pipeline; first = end) {
     end = separate_stages(w, world, first);
-    std::set<Rank> kinds;
-    for (Rank r = first * stage; r < end * stage; ++r) kinds.insert(world.kind_of(r));
-    if (seen.insert(std::move(kinds)).second) all.emplace_back(first, end);
+    std::vector<Place> ranks;
+    std::map<Rank, Rank> nodes;
+    for (Rank r = first * stage; r < end * stage; ++r)
+      ranks.emplace_back(world.kind_of(r), nodes.try_emplace(world.node_of(r), Rank(nodes.size())).first->second);
+    if (seen.insert(std::move(ranks)).second) all.emplace_back(first, end);
   }
   return all;
 }

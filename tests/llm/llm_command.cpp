@@ -93,7 +93,7 @@ TEST_CASE("groups that share nodes with others are played with them; a rank's pl
   CHECK(dealt["what_if"][0]["step_us"].get<double>() > packed["step_us"].get<double>());  // tensor groups across nodes
 }
 
-TEST_CASE("of nodes that are not alike one of each kind is played, and of stages on them") {
+TEST_CASE("of nodes that are not alike one of each kind is played, and of stages that lie on nodes otherwise each") {
   // H100 and two kinds of A100, of which one has eight cards a node and one four. All groups of all ranks at once take
   // as long as those that are played.
   const auto check_like_all = [](const Json& document, Rank ranks, Rank data, std::size_t nodes_played) {
@@ -108,10 +108,11 @@ TEST_CASE("of nodes that are not alike one of each kind is played, and of stages
       const Json run = {{"collective", call["collective"]},
                         {"bytes", call["bytes"]},
                         {"dtype", call["dtype"]},
-                        {"algorithms", call["algorithm"]},
+                        {"algorithms", "auto"},
                         {"groups", {{"size", tensor ? 4 : data}, {"stride", tensor ? 1 : 4}}},
                         {"engine", "flow"}};
-      Json all = {{"schema", "gccl/scenario/1"}, {"name", "all"}, {"cluster", "mixed"}, {"ranks", ranks}};
+      Json all = {{"schema", "gccl/scenario/1"}, {"name", "all"}, {"ranks", ranks}};
+      all["cluster"] = document["cluster"];
       all["runs"] = Json::array({run});
       if (document.contains("placement")) all["placement"] = document["placement"];
       const Ended e = run_gccl({"run", folder.write("all.json", all.dump()).string(), "--json", "-"});
@@ -128,6 +129,12 @@ TEST_CASE("of nodes that are not alike one of each kind is played, and of stages
   check_like_all(stages, 256, 32, 2 + 2);
   for (Rank r = 0; r < 256; ++r) stages["placement"]["cards"].push_back((r + 128) % 256);
   check_like_all(stages, 256, 32, 2 + 2);
+  // A card of another node stands in for one of the first or the second stage.
+  for (const Rank failed : {5, 37}) {
+    Json replaced = small_step();
+    for (Rank r = 0; r < 64; ++r) replaced["placement"]["cards"].push_back(r == failed ? 100 : r);
+    check_like_all(replaced, 64, 8, 16);
+  }
 }
 
 TEST_CASE("nodes of a card torus are of one kind, of which one node is played, and one of its stages") {
