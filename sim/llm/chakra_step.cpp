@@ -161,6 +161,7 @@ class Traces {
         edge(begin, call.task);
         end = add(t);
         edge(call.task, end);
+        edge(begin, end);  // on each rank, whichever has the call's task: what it waits for may be ahead in its queue
         if (n.type != ChakraType::receive)
           in_queue(n.type == ChakraType::collective ? Queue::data : Queue::forward, begin, end);
       }

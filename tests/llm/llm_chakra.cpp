@@ -337,6 +337,18 @@ TEST_CASE("a card that waits for its host has a bubble, and the last call is exp
   for (const Json& stage : r["stages"]) CHECK(stage["exposed_us"]["data"].get<double>() == Approx(us));
 }
 
+TEST_CASE("a call that waits behind another one of its rank leaves that exposed, on all that take part") {
+  const std::string ahead = attribute("comm_type", 9, 7) + attribute("comm_size", 9, 1 << 24);
+  const std::string alike =
+      trace_of({traced(0, kComp, {}, number(7, 100)), traced(1, kCollective, {0}, ahead),
+                traced(2, kCollective, {0}, all_reduce(1 << 20)), traced(3, kComp, {2}, number(7, 100))});
+  const Json r = TwoRanks(alike, alike).result();
+  for (const Json& stage : r["stages"]) {
+    CHECK(stage["exposed_us"]["data"].get<double>() == Approx(r["step_us"].get<double>() - 200));
+    CHECK(stage["bubble_us"].get<double>() == Approx(0));
+  }
+}
+
 TEST_CASE("a rank may wait behind many calls at once for another's compute") {
   std::vector<std::string> first, second{traced(1000, kComp, {}, number(7, 300))};
   for (unsigned i = 1; i <= 64; ++i) {
