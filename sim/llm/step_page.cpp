@@ -192,7 +192,7 @@ std::string communications(const Json& r) {
     rows.push_back({t["kind"], t["what"], calls, algorithms, format_time(t["time_us"]),
                     std::to_string(t["number_max"].get<std::size_t>())});
   }
-  return table(rows, 4);
+  return table(without_repetition(rows), 4);
 }
 
 std::string went_to(const Json& r) {

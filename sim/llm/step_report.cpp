@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
@@ -52,6 +53,20 @@ std::string headline(const Json& r) {
 
 std::string change_text(double before_us, double after_us) {
   return before_us > 0 ? fmt::format("{:+.1f} %", (after_us / before_us - 1) * 100) : "-";
+}
+
+std::vector<std::vector<std::string>> without_repetition(const std::vector<std::vector<std::string>>& rows) {
+  std::map<std::vector<std::string>, std::size_t> number;
+  for (const auto& row : rows) ++number[row];
+  std::vector<std::vector<std::string>> all;
+  for (const auto& row : rows) {
+    const auto at = number.find(row);
+    if (at == number.end()) continue;
+    all.push_back(row);
+    if (at->second > 1) all.back().back() += fmt::format(", each of {}", at->second);
+    number.erase(at);
+  }
+  return all;
 }
 
 std::string memory_missing(const PlayedStep& s) {
@@ -109,7 +124,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
             {fmt::format("  {}: {}", t["kind"].get_ref<const std::string&>(), t["what"].get_ref<const std::string&>()),
              sizes_text(t["calls"]), algorithms_text(t["calls"]), format_time(t["time_us"]),
              std::to_string(t["number_max"].get<std::size_t>())});
-      out += aligned(rows, 200) + "\n";
+      out += aligned(without_repetition(rows), 200) + "\n";
     }
     for (const Json& t : r.value("together", Json::array()))
       out += fmt::format("  {} and {} concurrently: {:.2f} and {:.2f} times as long as alone\n",

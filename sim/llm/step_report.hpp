@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "sim/llm/step.hpp"
 
@@ -13,6 +15,9 @@ std::string step_text(const PlayedStep& step, bool quiet);
 std::string memory_missing(const PlayedStep& step);
 // By how much a step takes longer; "-" where it took no time before.
 std::string change_text(double before_us, double after_us);
+// Each row once. Several that are the same in all cells are most of the messages between many ranks; the last cell says
+// how many they are.
+std::vector<std::vector<std::string>> without_repetition(const std::vector<std::vector<std::string>>& rows);
 // Self-contained HTML: the same, a bar for each stage, the timeline of the stages and a cut-out of one.
 std::string step_page(const PlayedStep& step);
 // For ui.perfetto.dev and chrome://tracing: a process for each stage, a thread for each of its queues. At most

@@ -209,6 +209,25 @@ TEST_CASE("calls without the name of a group are of all ranks, and a barrier has
     if (t["what"] == "barrier") CHECK(t["sent_bytes"] == 0);
 }
 
+TEST_CASE("messages that differ in their ranks alone are one row of the table, and of the page's") {
+  const auto exchange = [](unsigned other) {
+    const std::string sized = attribute("comm_size", 9, 1 << 20);
+    return trace_of({traced(1, kSend, {}, sized + attribute("comm_dst", 9, other)),
+                     traced(2, kReceive, {}, sized + attribute("comm_src", 9, other))});
+  };
+  const TwoRanks t(exchange(1), exchange(0));
+  const std::string page = (t.folder.path / "page.html").string();
+  const Ended e = run_gccl({"run", t.file, "--html", page});
+  REQUIRE(e.code == 0);
+  CHECK(t.result()["traffic"].size() == 2);
+  for (const std::string& text : {e.out, read_text(page)}) {
+    CHECK(text.find("1, each of 2") != std::string::npos);
+    const auto row = text.find("sendrecv 1 MiB on 2");
+    CHECK(row != std::string::npos);
+    CHECK(text.find("sendrecv 1 MiB on 2", row + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("what ranks carry out together is in the trace of each of them, and no two events of a thread overlap") {
   const std::string sized = attribute("comm_size", 9, 1 << 20);
   const auto send = [&](unsigned id, unsigned tag) {
