@@ -92,7 +92,7 @@ Json availability_json(const AvailabilityStudy& s, const std::vector<Availabilit
                         {"spare_nodes", o.spares},
                         {"every_s", o.interval},
                         {"goodput_percent", percent(o.goodput)},
-                        {"standard_error_percent", percent(o.error)},
+                        {"standard_error_percent", s.replicas > 1 ? Json(percent(o.error)) : Json()},
                         {"lowest_percent", percent(o.lowest)},
                         {"highest_percent", percent(o.highest)},
                         {"writing_percent", percent(o.writing)},
@@ -156,12 +156,14 @@ std::string availability_text(const Json& r) {
         i["daly_s"].get<double>() / 60);
   text += fmt::format("{:>8}  {:<20}{:>10}{:>10}{:>9}{:>9}{:>8}{:>7}{:>7}{:>9}{:>9}\n", "cards", "policy", "every s",
                       "goodput", "+-", "Daly", "write", "lost", "down", "waiting", "missing");
+  const auto known = [](const Json& percent) {
+    return percent.is_null() ? "" : fmt::format("{:.2f}%", percent.get<double>());
+  };
   for (const Json& s : r["settings"])
-    text += fmt::format("{:>8}  {:<20}{:>10.0f}{:>9.2f}%{:>8.2f}%{:>9}{:>7.2f}%{:>6.2f}%{:>6.2f}%{:>8.2f}%{:>8.2f}%\n",
+    text += fmt::format("{:>8}  {:<20}{:>10.0f}{:>9.2f}%{:>9}{:>9}{:>7.2f}%{:>6.2f}%{:>6.2f}%{:>8.2f}%{:>8.2f}%\n",
                         s["cards"].get<std::uint64_t>(), name_of(s), s["every_s"].get<double>(),
-                        s["goodput_percent"].get<double>(), s["standard_error_percent"].get<double>(),
-                        s["daly_percent"].is_null() ? "" : fmt::format("{:.2f}%", s["daly_percent"].get<double>()),
-                        s["writing_percent"].get<double>(), s["lost_percent"].get<double>(),
+                        s["goodput_percent"].get<double>(), known(s["standard_error_percent"]),
+                        known(s["daly_percent"]), s["writing_percent"].get<double>(), s["lost_percent"].get<double>(),
                         s["down_percent"].get<double>(), s["waiting_percent"].get<double>(),
                         s["missing_percent"].get<double>());
   for (const Json& e : r["expectations"])

@@ -58,8 +58,8 @@ struct AvailabilityOutcome {
   AvailabilityPolicy policy{};
   std::uint64_t spares = 0;
   double interval = 0;
-  double goodput = 0, lowest = 1, highest = 0;                       // mean, and the worst and best replica
-  double error = 0;                                                  // of the mean: its standard deviation
+  double goodput = 0, lowest = 1, highest = 0;  // mean, and the worst and best replica
+  double error = 0;                             // of the mean: its standard deviation; of one replica 0
   double writing = 0, lost = 0, down = 0, waiting = 0, missing = 0;  // what the rest went to
   std::uint64_t failures = 0;                                        // of all replicas
   double at_risk = 0;  // seconds in which they happened, of all nodes of the job: less where some are in repair

@@ -133,6 +133,7 @@ TEST_CASE("without failures all time goes into work and checkpoints, and what a 
   for (const AvailabilityOutcome& o : simulate(s)) CHECK(o.goodput == doctest::Approx(1).epsilon(1e-6));
   Json found = availability_json(s, simulate(s));
   CHECK(found["settings"][0]["mttf_s"].is_null());
+  CHECK(found["settings"][0]["standard_error_percent"].is_null());  // one replica says nothing of it
   CHECK(found["intervals"].empty());
   CHECK(found["expectations"][0]["ok"] == true);
   CHECK(found["expectations"][1]["found"] == "no failure");
