@@ -175,6 +175,9 @@ StepWorld Pricer::world(const LlmWorkload& w) {
     kinds = std::make_shared<const std::vector<Rank>>(kinds_of_nodes(*cluster));
   }
   const Rank ranks = w.parallel.ranks();
+  if (ranks > cluster->cards() && w.chakra)
+    w.where.at("chakra").at("prefix").fail(fmt::format("has traces of {}, but {} has only {} cards",
+                                                       counted(ranks, "rank"), cluster->name(), cluster->cards()));
   if (ranks > cluster->cards())
     w.where.find("parallel")
         .value_or(w.where)

@@ -182,6 +182,9 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
   refused(good, good, "\"sequence\"", R"({"sequence": 5})");
+  const TwoRanks many(good, good, R"({"cluster": "pcie-box"})");
+  for (int rank = 2; rank < 9; ++rank) many.folder.write(fmt::format("t.{}.et", rank), good);
+  check_refused({"run", many.file}, "/chakra/prefix: has traces of 9 ranks, but pcie-box has only 8 cards");
 }
 
 TEST_CASE("receives that wait for nothing are there at once, whatever their ids") {
