@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <set>
 #include <tuple>
@@ -71,9 +72,8 @@ class Traces {
   struct SharedCall {
     std::uint32_t task = kComputes;
     TrafficCall call;
-    Members members;
-    std::size_t entered = 0;
-    std::string first_seen;  // where
+    Members members, entered;  // those that take part, and of these who has the call in its trace so far
+    std::string first_seen;    // where
   };
 
   std::filesystem::path file() const { return chakra_file(w_.chakra->prefix, rank_); }
@@ -188,7 +188,7 @@ class Traces {
       fail(n, fmt::format("{} of {} bytes, but {} has {} of {} there", gccl::name(wanted.collective), wanted.bytes,
                           call.first_seen, gccl::name(call.call.collective), call.call.bytes));
     }
-    ++call.entered;
+    call.entered.push_back(rank_);
     return call;
   }
   SharedCall& collective(const ChakraNode& n, std::size_t k) {
@@ -214,10 +214,12 @@ class Traces {
 
   void finish_calls() {
     const auto check = [&](const SharedCall& c) {
-      if (c.entered != c.members.size())
-        throw json::InputError(fmt::format("{}: the {} of {} bytes of {} is carried out by {} of {} ranks",
-                                           w_.chakra->prefix.string(), gccl::name(c.call.collective), c.call.bytes,
-                                           c.first_seen, c.entered, c.members.size()));
+      if (c.entered.size() == c.members.size()) return;
+      const auto missing =
+          std::ranges::find_if(c.members, [&](Rank r) { return std::ranges::find(c.entered, r) == c.entered.end(); });
+      throw json::InputError(fmt::format(
+          "{}: the {} of {} bytes of {} is carried out by {} of {} ranks, not by rank {}", w_.chakra->prefix.string(),
+          gccl::name(c.call.collective), c.call.bytes, c.first_seen, c.entered.size(), c.members.size(), *missing));
     };
     for (const auto& [key, c] : collectives_) check(c);
     for (const auto& [key, c] : messages_) check(c);

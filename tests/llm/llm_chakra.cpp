@@ -135,7 +135,7 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, trace_of({traced(1, kComp, {}), traced(1, kComp, {})}), "the id appears twice");
   refused(good, trace_of({traced(1, kCollective, {}, all_reduce(8192))}),
           "allreduce of 8192 bytes, but rank 0, node 1 has allreduce of 4096 there");
-  refused(good, trace_of({traced(1, kComp, {})}), "is carried out by 1 of 2 ranks");
+  refused(good, trace_of({traced(1, kComp, {})}), "of rank 0, node 1 is carried out by 1 of 2 ranks, not by rank 1");
   refused(good, trace_of({traced(1, kCollective, {}, all_reduce(4096) + attribute("pg_name", "3"))}),
           "pg_name \"3\" is no communicator");
   const auto of_dimensions = [](const std::string& bools) {
