@@ -2,7 +2,7 @@
 if(NOT EXISTS "${MANIFEST}")
   message(FATAL_ERROR "${MANIFEST} does not exist: nothing was installed from this build folder")
 endif()
-file(STRINGS "${MANIFEST}" files)
+file(STRINGS "${MANIFEST}" files ENCODING UTF-8)  # without which a name ends where it is no ASCII
 set(folders "")
 set(removed 0)
 foreach(file IN LISTS files)

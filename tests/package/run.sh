@@ -100,7 +100,7 @@ done
 [ -s "$libdir/libnccl-tuner-gccl.so" ] || fail "the tuner for NCCL is missing"
 
 # Uninstalling leaves nothing behind but folders that others share.
-again="$folder/a[b] again"  # a name that programs may take for a pattern
+again="$folder/a[b] again ü"  # a name that programs may take for a pattern, or cut where it is no ASCII
 DESTDIR="" cmake --install "$build" --prefix "$again" >/dev/null
 touch "$again/share/others" "$again/share/gccl/scenarios/mine.json"
 cmake -DMANIFEST="$build/install_manifest.txt" -P "$source/cmake/uninstall.cmake" >/dev/null 2>&1
