@@ -29,6 +29,10 @@ struct DocumentTimes {
   std::map<std::string, double> times;
   std::map<std::string, std::string> failures;  // of those times that are not of a call that succeeded, how it did not
   std::map<std::string, std::string> winners;
+  struct Choice {
+    std::string algorithm, what;  // by which its time is known
+  };
+  std::map<std::string, Choice> choices;  // for "auto"
 
   std::string failure(const std::string& what) const {
     const auto found = failures.find(what);
@@ -61,10 +65,11 @@ std::uint64_t optional_number(const Node& row, const char* key) {
 }
 
 // What stands in several rows gets a number from the second on. By which name it was added.
-std::string add(std::map<std::string, double>& times, const std::string& what, double us) {
-  if (times.emplace(what, us).second) return what;
+template <class Value>
+std::string add(std::map<std::string, Value>& to, const std::string& what, const Value& value) {
+  if (to.emplace(what, value).second) return what;
   for (unsigned i = 2;; ++i)
-    if (std::string one = fmt::format("{} (row {} of these)", what, i); times.emplace(one, us).second) return one;
+    if (std::string one = fmt::format("{} (row {} of these)", what, i); to.emplace(one, value).second) return one;
 }
 
 // What of a call is not as usual.
@@ -79,8 +84,8 @@ std::string unusual(const Node& row) {
 }
 
 // The algorithm, and of how it was carried out what the scenario states: what the planner chose may change.
-std::string stated_plan(const Node& row) {
-  std::string text = row.at("algorithm").string();
+std::string stated_plan(const Node& row, const std::string& algorithm) {
+  std::string text = algorithm;
   if (const std::string planner = optional_text(row, "planner"); !planner.empty()) text += ", as chosen by " + planner;
   if (const std::string protocol = optional_text(row, "protocol");
       !protocol.empty() && !is_set(row, "protocol_planned"))
@@ -105,10 +110,11 @@ DocumentTimes of_result(const Node& document) {
     if (const std::string label = optional_text(row, "label"); !label.empty()) call += " (" + label + ")";
     call += fmt::format(" {} {}{} on {} ({})", size_and_ranks(row), optional_text(row, "dtype"), unusual(row),
                         row.at("cluster").string(), row.at("engine").string());
-    const std::string plan = stated_plan(row);
+    const std::string algorithm = row.at("algorithm").string(), plan = stated_plan(row, algorithm);
     const std::string what = add(m.times, fmt::format("{}: {}", call, plan), row.at("time_us").number(0, kTimeMax));
     if (const std::string why = failure(row); !why.empty()) m.failures[what] = why;
-    if (const auto fastest = row.find("fastest"); fastest && fastest->boolean()) m.winners[call] = plan;
+    if (const auto fastest = row.find("fastest"); fastest && fastest->boolean()) add(m.winners, call, plan);
+    if (is_set(row, "auto")) add(m.choices, fmt::format("{}: {}", call, stated_plan(row, "auto")), {algorithm, what});
   }
   return m;
 }
@@ -167,6 +173,16 @@ struct Both {
 };
 
 Both of_rows(DocumentTimes before, DocumentTimes after) {
+  // Where "auto" chose the same algorithm, that one's row says all.
+  for (const auto& [call, was] : before.choices) {
+    const auto at = after.choices.find(call);
+    if (at == after.choices.end() || at->second.algorithm == was.algorithm) continue;
+    const std::string what = fmt::format("{} ({} before, {} after)", call, was.algorithm, at->second.algorithm);
+    for (const auto& [document, row] : {std::pair(&before, &was.what), {&after, &at->second.what}}) {
+      document->times.emplace(what, document->times.at(*row));
+      if (const std::string why = document->failure(*row); !why.empty()) document->failures.emplace(what, why);
+    }
+  }
   Both both{std::move(before), std::move(after)};
   for (const auto& [what, us] : both.before.times) both.compared += both.after.times.count(what);
   both.times = both.compared;

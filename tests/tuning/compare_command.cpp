@@ -128,6 +128,26 @@ TEST_CASE("compare puts rows side by side that state the same, and says which ar
                  {{{"protocol", "LL128"}, {"protocol_planned", true}, {"time_us", 120}}})["slower"]
             .size() == 1);
 
+  // So may the algorithm: what a user of "auto" waits for is the choice's time, whichever it is.
+  const auto chosen = [](const char* algorithm, double us, Json more = Json::object()) {
+    more.update({{"algorithm", algorithm}, {"auto", true}, {"time_us", us}});
+    return more;
+  };
+  const Json other_choice = compared({chosen("ring", 100)}, {chosen("tree", 130)});
+  CHECK(other_choice["compared"] == 1);
+  REQUIRE(other_choice["slower"].size() == 1);
+  CHECK(other_choice["slower"][0]["what"] ==
+        "allreduce 16 KiB, 8 ranks f32 on c (flow): auto, LL (ring before, tree after)");
+  CHECK(other_choice["slower"][0]["percent"].get<double>() == doctest::Approx(30));
+  CHECK(compared({chosen("ring", 100), {{"algorithm", "tree"}, {"time_us", 80}}},
+                 {{{"time_us", 100}}, chosen("tree", 80)})["faster"]
+            .size() == 1);
+  CHECK(compared({chosen("ring", 100)}, {chosen("ring", 100)})["compared"] == 1);
+  // Another library's choice is another one.
+  CHECK(compared({chosen("ring", 100), chosen("ring", 50, {{"planner", "nccl"}})},
+                 {chosen("ring", 100), chosen("tree", 70, {{"planner", "nccl"}})})["slower"][0]["after_us"] == 70);
+  CHECK(compared({chosen("ring", 100)}, {chosen("tree", 1, {{"wrong", 4}})})["failed"].size() == 1);
+
   // A call that fails early is not a fast one.
   const auto ends = [](bool completed, double us) {
     return Json{{"faults", {{"completed", completed}}}, {"time_us", us}};
