@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
@@ -95,9 +97,12 @@ class Contest {
       if (stated_differs(rows, key)) dimensions_.push_back(key);
     for (const Json* row : rows)
       if (number(*row, "time_us") >= 0 && completed(*row)) columns_[x(*row)].push_back(row);
+    // Of those that take as long, the one that the result marks as the fastest comes first.
+    const auto order = [](const Json* row) {
+      return std::pair(number(*row, "time_us"), row->value("fastest", Json()) != true);
+    };
     for (auto& [at, column] : columns_)
-      std::stable_sort(column.begin(), column.end(),
-                       [](const Json* a, const Json* b) { return number(*a, "time_us") < number(*b, "time_us"); });
+      std::stable_sort(column.begin(), column.end(), [&](const Json* a, const Json* b) { return order(a) < order(b); });
   }
 
   bool empty() const { return columns_.empty(); }
@@ -265,6 +270,18 @@ std::string choice_note(const Json& result, const Rows& rows) {
       text(*at, "chosen"), text(*at, "fastest"));
 }
 
+// Which of the environment's variables chose for "auto" in place of the planner.
+std::string authority_note(const Rows& rows, std::string_view in, std::string_view places) {
+  std::map<std::string, std::size_t> chosen;
+  for (const Json* row : rows)
+    if (const std::string by = text(*row, "decided_by"); !by.empty()) ++chosen[by];
+  std::string words;
+  for (const auto& [by, times] : chosen)
+    words += (words.empty() ? "" : "; ") +
+             fmt::format("{} chose for auto {} {} of {} {}", by, in, times, rows.size(), places);
+  return words;
+}
+
 // What another library's rules chose, by size, and where a row stands for something else.
 std::string planner_note(const Rows& rows, std::string_view planner) {
   std::map<std::uint64_t, const Json*> by_bytes;
@@ -367,6 +384,10 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
   };
   if (failed > 0 && failed < rows.size()) add(fmt::format("{} of {} points did not complete", failed, rows.size()));
   for (const std::string_view planner : {"nccl", "openmpi"}) add(planner_note(rows, planner));
+  Rows automatic;
+  std::ranges::copy_if(rows, std::back_inserter(automatic),
+                       [](const Json* r) { return r->value("auto", Json()) == true; });
+  add(authority_note(automatic, "at", "points"));
   add(choice_note(result, rows));
   add(prediction_note(rows));
   for (std::size_t i = 1; i < engines.size(); ++i)
@@ -377,7 +398,12 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks, const 
           {"notes", notes}};
 }
 
-std::string name_of_sequence(const Json& row) { return text(row, text(row, "label").empty() ? "algorithm" : "label"); }
+// The label, or "sequence", "concurrent", or of one collective that is repeated "allreduce ring".
+std::string name_of_sequence(const Json& row) {
+  if (std::string label = text(row, "label"); !label.empty()) return label;
+  const std::string collective = text(row, "collective"), algorithm = text(row, "algorithm");
+  return collective == "sequence" ? algorithm : collective + " " + algorithm;
+}
 
 // Several collectives have one time; each row is a finding of its own.
 Json finding_of_sequence(const Json& row, const std::string& apart) {
@@ -388,10 +414,15 @@ Json finding_of_sequence(const Json& row, const std::string& apart) {
   if (completed(row))
     for (const std::string& more : {fault_words(row), limit_of(row)})
       if (!more.empty()) words += "; " + more;
+  Rows operations;
+  if (row.contains("operations") && row["operations"].is_array())
+    for (const Json& o : row["operations"])
+      if (o.is_object()) operations.push_back(&o);
+  const std::string note = authority_note(operations, "in", "operations");
   return {{"cluster", text(row, "cluster")},
           {"subject", name_of_sequence(row) + apart},
           {"headline", words + "."},
-          {"notes", Json::array()}};
+          {"notes", note.empty() ? Json::array() : Json::array({note + "."})}};
 }
 
 }  // namespace

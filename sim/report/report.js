@@ -22,7 +22,8 @@ function heading(result, columns, problem) {
   if (checked.length && !wrong.length) facts.push(`every element right in ${plural(checked.length, "checked run")}`);
   const n = expectations.length;
   const held = n === 0 ? "ok" : n === 1 ? "the expectation holds" : `all ${n} expectations hold`;
-  const verdict = ok ? held : failed ? `${failed} of ${n} expectations failed` : "failed";
+  const broken = n === 1 ? "the expectation failed" : `${failed} of ${n} expectations failed`;
+  const verdict = ok ? held : failed ? broken : "failed";
   return [
     h("div", {class: "title-row"}, h("h1", {}, text(scenario.name) || "GCCL report"),
       h("span", {class: "badge " + (ok ? "good" : "bad")}, verdict),
@@ -121,25 +122,34 @@ function sectionCard(section, id, columns) {
   return card;
 }
 
-function sequenceCard(runs, id) {
-  const first = runs[0], place = h("div");
-  const nameOf =
-      run => [text(run.label), text(run.algorithm), run.bytes ? show.bytes(run.bytes) : "", show.time(run.time_us)]
-                 .filter(x => x)
-                 .join(", ");
-  const draw = i => place.replaceChildren(
-      h("p", {class: "facts"},
-        [
-          plural(list(runs[i].operations).length, "operation"), completed(runs[i]) ? `${show.time(runs[i].time_us)} in all` : `ended after ${show.time(runs[i].time_us)}`,
-          number(runs[i].messages) !== null ? plural(runs[i].messages, "message") : null
-        ].filter(x => x)
-            .join(" \u00b7 ")),
-      timeline(runs[i]), ...[faultStory(runs[i])].filter(x => x));
+// Of several engines each has a card of its own.
+function sequenceTitle(runs, all) {
+  const engines = distinct(all.filter(s => title(s[0]) === title(runs[0])).map(s => text(s[0].engine)));
+  return title(runs[0]) + (engines.length > 1 ? ` (${text(runs[0].engine)} engine)` : "");
+}
+
+function sequenceCard(runs, name, id) {
+  const place = h("div"), ranksOf = run => plural(number(run.ranks) ?? 0, "rank");
+  const several = distinct(runs.map(ranksOf)).length > 1;
+  const nameOf = run =>
+      [text(run.label), text(run.algorithm), several ? ranksOf(run) : "", run.bytes ? show.bytes(run.bytes) : "",
+       show.time(run.time_us)].filter(x => x).join(", ");
+  const draw = i => {
+    const run = runs[i];
+    const facts = [
+      ranksOf(run), plural(list(run.operations).length, "operation"),
+      completed(run) ? `${show.time(run.time_us)} in all` : `ended after ${show.time(run.time_us)}`,
+      number(run.messages) !== null ? plural(run.messages, "message") : null
+    ].filter(x => x);
+    const parts = [
+      runs.length > 1 ? h("p", {class: "print"}, `${nameOf(run)}: one of ${runs.length} runs`) : null,
+      h("p", {class: "facts"}, facts.join(" \u00b7 ")), timeline(run), faultStory(run)
+    ];
+    place.replaceChildren(...parts.filter(x => x));
+  };
   draw(0);
   return h(
-      "section", {class: "card", id},
-      h("h3", {}, `${text(first.collective)}${first.label ? " \u2013 " + text(first.label) : ""}`),
-      h("p", {class: "facts"}, `${text(first.engine)} engine \u00b7 ${plural(number(first.ranks) ?? 0, "rank")}`),
+      "section", {class: "card", id}, h("h3", {}, name), h("p", {class: "facts"}, `${text(runs[0].engine)} engine`),
       runs.length > 1 ? h("div", {class: "buttons"}, select("run", runs.map(nameOf), 0, draw)) : null, place);
 }
 
@@ -194,8 +204,11 @@ function method(result) {
                       engines.length === 1 ? ` --engine ${engines[0]}` : ""}${
                       planners.length === 1 && planners[0] ? ` --planner ${planners[0]}` : ""}${
                       result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
+  const deciders = distinct(runs.flatMap(run => [run, ...list(run.operations)]).map(one => text(one.decided_by)));
+  const environment = deciders.filter(name => name).join(", ");
   const items = [
     ["command", h("code", {}, command)],
+    ...(environment ? [["environment", `${environment} chose for auto`]] : []),
     [
       "work",
       `${plural(runs.length, "run")}${messages ? `, ${plural(messages, "message")} simulated` : ""} in ${
@@ -228,7 +241,8 @@ function page(data, problem) {
   const result = data.result && typeof data.result === "object" ? data.result : {}, runs = list(result.runs);
   const sections = layout.sections = layout.sections || sectionsOf(result), found = list(data.findings),
         columns = list(data.columns).map(text),
-        sequences = groupBy(runs.filter(isSequence), run => [run.cluster, run.engine, run.label].map(text));
+        sequences = groupBy(
+            runs.filter(isSequence), run => [run.cluster, run.engine, run.label, run.collective].map(text));
   const names = distinct([...list(result.clusters).map(c => text(c.name)), ...runs.map(run => text(run.cluster))]);
   const main = document.getElementById("page"), links = [];
   const top = document.getElementById("top");
@@ -253,10 +267,9 @@ function page(data, problem) {
           h("a", {href: "#" + id}, sectionTitle(section)));
     });
     played.forEach((group, i) => {
-      parts.push(sequenceCard(group, `cluster-${c}-s${i}`));
-      line.push(
-          h("a", {href: `#cluster-${c}-s${i}`},
-            text(group[0].collective) + (group[0].label ? ` \u2013 ${text(group[0].label)}` : "")));
+      const id = `cluster-${c}-s${i}`, name = sequenceTitle(group, played);
+      parts.push(sequenceCard(group, name, id));
+      line.push(h("a", {href: "#" + id}, name));
     });
     parts.push(drawing(list(data.topologies).find(t => text(t.cluster) === name)));
     main.append(...parts.filter(x => x));

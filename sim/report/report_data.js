@@ -99,13 +99,15 @@ function seriesOf(runs, x) {
   return series;
 }
 
-// The points at one x, fastest first; of each engine the fastest is marked.
+// The points at one x, fastest first, of those that take as long the one that the result marks; of each engine the
+// fastest is marked.
 function columnAt(series, at) {
   const points = [];
   for (const s of series)
     for (const p of s.points)
       if (p.x === at) points.push({series: s, point: p, run: p.run});
-  points.sort((a, b) => (timeOf(a.run) ?? Infinity) - (timeOf(b.run) ?? Infinity));
+  const marked = p => p.run.fastest === true ? 0 : 1;
+  points.sort((a, b) => (timeOf(a.run) ?? Infinity) - (timeOf(b.run) ?? Infinity) || marked(a) - marked(b));
   for (const same of groupBy(points, p => p.series.engine)) {
     if (same.length < 2 || timeOf(same[0].run) === null) continue;
     same[0].point.fastest = true;

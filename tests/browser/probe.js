@@ -121,6 +121,8 @@ function palettes() {
 }
 found.palettes = palettes();
 found.titles = [...document.querySelectorAll("section.card[id^=cluster] h3")].map(e => e.textContent);
+found.choices = [...document.querySelectorAll("section[id*='-s'] select option")].map(e => e.textContent);
+found.method = document.querySelector("#method").textContent;
 found.command = document.querySelector("#method code").textContent;
 for (const timeline of document.querySelectorAll("[data-timeline]"))
   found.timelines.push(timeline.querySelectorAll("g.series").length);
@@ -223,6 +225,7 @@ for (const rule of rules) rule.media.mediaText = "all";
 dispatchEvent(new Event("beforeprint"));
 for (const e of document.querySelectorAll("select, button.save, nav, .screen"))
   if (e.getClientRects().length) wrong(`printed: <${e.tagName.toLowerCase()} class="${e.className}">`);
+found.printed_runs = [...document.querySelectorAll("p.print")].map(e => e.innerText);
 for (const chart of document.querySelectorAll("[data-chart]"))
   if (chart.viewBox.baseVal.width !== 680) wrong(`printed: a chart ${chart.viewBox.baseVal.width} wide`);
 if (getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)") wrong("printed: the paper is not white");

@@ -296,6 +296,49 @@ void test_engines(const std::function<json(const std::string&, const json&)>& op
         "engines: " + note);
 }
 
+// Of two that take as long the one that the result marks is marked here too; who chose in place of the planner is said.
+void test_marks(const std::function<json(const std::string&, const json&)>& open) {
+  json runs = json::array();
+  for (const std::uint64_t bytes : {1024, 1048576})
+    for (const char* name : {"ring", "tree"}) {
+      runs.push_back(run("c", "allreduce", name, bytes, 10));
+      runs.back()["auto"] = runs.back()["fastest"] = name == std::string("tree");
+      if (bytes == 1024 && name == std::string("tree")) runs.back()["decided_by"] = "GCCL_ALGO";
+    }
+  const json found = open("marks", document("marks", std::move(runs)));
+  if (found.is_null()) return;
+  for (const json& chart : found.at("charts"))
+    check_equal(chart.at("on_top"), json{"tree", "tree"}, "marks: the fastest");
+  check_equal(found.at("findings").at(0), "allreduce: GCCL_ALGO chose for auto at 1 of 2 points.", "marks: who chose");
+  check(found.at("method").get<std::string>().find("environmentGCCL_ALGO chose for auto") != std::string::npos,
+        "marks: the command is not all that it takes: " + found.at("method").dump());
+}
+
+// What is repeated is no sequence of several collectives, and another engine's is another card.
+void test_operations(const std::function<json(const std::string&, const json&)>& open) {
+  json runs = json::array();
+  const auto add = [&](const char* collective, const char* algorithm, const char* engine, int ranks) {
+    runs.push_back(run("c", collective, algorithm, 1024, 30));
+    runs.back().update({{"engine", engine}, {"ranks", ranks}});
+    runs.back()["operations"] = json::array({{{"collective", "allreduce"},
+                                              {"algorithm", "ring"},
+                                              {"ranks", ranks},
+                                              {"bytes", 1024},
+                                              {"begin_us", 0},
+                                              {"end_us", 30}}});
+  };
+  for (const char* engine : {"model", "flow"}) add("sequence", "concurrent", engine, 8);
+  for (const int ranks : {8, 16}) add("allreduce", "ring", "model", ranks);
+  const json found = open("operations", document("operations", std::move(runs)));
+  if (found.is_null()) return;
+  check_equal(found.at("titles"), json{"sequence (model engine)", "sequence (flow engine)", "allreduce"},
+              "operations: cards");
+  check_equal(found.at("choices"), json{"ring, 8 ranks, 1 KiB, 30 \u00b5s", "ring, 16 ranks, 1 KiB, 30 \u00b5s"},
+              "operations: runs of a card");
+  check_equal(found.at("printed_runs"), json{"ring, 8 ranks, 1 KiB, 30 \u00b5s: one of 2 runs"},
+              "operations: what stands on paper");
+}
+
 // Nothing that was run is left out: what asks for something else has a section of its own, with what tells it apart in
 // the title, and what takes another time a point.
 void test_all_shown(const std::function<json(const std::string&, const json&)>& open) {
@@ -430,6 +473,8 @@ int main() {
   test_sweep(open);
   test_edges(open);
   test_engines(open);
+  test_marks(open);
+  test_operations(open);
   test_all_shown(open);
   test_empty(open);
   folder.kept = failures > 0;

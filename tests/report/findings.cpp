@@ -163,13 +163,36 @@ TEST_CASE("subjects differ of sequences and of what is repeated") {
   std::set<std::string> subjects;
   for (const json& f : found) subjects.insert(f["subject"]);
   CHECK(subjects.size() == rows.size());
-  CHECK(subjects.count("tree, 4 KiB, 16 ranks, flow engine, chunks 8 (run 1)") == 1);
+  CHECK(subjects.count("allreduce tree, 4 KiB, 16 ranks, flow engine, chunks 8 (run 1)") == 1);
   CHECK(subjects.count("x, ring, 1 KiB, 8 ranks, model engine, chunks 1 (run 0)") == 1);
   json alone = row("ring", 1024, 10);
   alone["operations"] = json::array();
-  CHECK(findings(result({alone}))[0]["subject"] == "ring");
+  CHECK(findings(result({alone}))[0]["subject"] == "allreduce ring");
   alone["faults"] = {{"completed", false}};
   CHECK(findings(result({alone}))[0]["headline"] == "not completed on 8 ranks (model engine).");
+}
+
+TEST_CASE("of algorithms that take as long the headline recommends the one that the result marks as the fastest") {
+  json marked = row("b", 1024, 10);
+  marked["fastest"] = true;
+  CHECK(headline({row("a", 1024, 10), marked}).starts_with("use b or a: "));
+  json larger = row("b", 2048, 20);
+  larger["fastest"] = true;
+  CHECK(headline({row("a", 1024, 10), marked, row("a", 2048, 20), larger}).starts_with("use b at every size: "));
+}
+
+TEST_CASE("what chose for auto in place of the planner is named, in sequences too") {
+  json stated = row("a", 1024, 1), ours = row("b", 1024, 2), theirs = row("ring", 2048, 2);
+  ours["auto"] = theirs["auto"] = true;
+  theirs["decided_by"] = "GCCL_ALGO";
+  const json found = findings(result({stated, ours, theirs})).at(0).at("notes");
+  CHECK(found.at(0) == "GCCL_ALGO chose for auto at 1 of 2 points.");
+  CHECK(findings(result({stated, ours})).at(0).at("notes").empty());
+  json sequence = row("sequence", 2048, 3);
+  sequence["collective"] = "sequence";
+  sequence["operations"] = {ours, theirs, theirs};
+  CHECK(findings(result({sequence})).at(0).at("notes") ==
+        json::array({"GCCL_ALGO chose for auto in 2 of 3 operations."}));
 }
 
 TEST_CASE("what did not complete is said to, and recommended by nobody") {
