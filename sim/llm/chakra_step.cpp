@@ -328,15 +328,14 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
   for (std::size_t i = 0; i < number.size(); ++i) {
     const Traffic& x = s->expansion->traffic[i];
     const Json& o = traces.rows()[i]["operations"][0];
+    Json call = {{"collective", name(x.calls[0].collective)},
+                 {"bytes", x.calls[0].bytes},
+                 {"dtype", "u8"},
+                 {"ranks", traces.sizes()[i]}};
+    add_operation(call, o);
     list.push_back({{"kind", name(x.kind)},
                     {"what", x.what},
-                    {"calls",
-                     {{{"collective", name(x.calls[0].collective)},
-                       {"bytes", x.calls[0].bytes},
-                       {"dtype", "u8"},
-                       {"ranks", traces.sizes()[i]},
-                       {"algorithm", o["algorithm"]},
-                       {"groups_played", o["groups"]}}}},
+                    {"calls", Json::array({std::move(call)})},
                     {"time_us", s->costs.us[i]},
                     {"number_max", number[i] / o["groups"].get<std::size_t>()},
                     {"sent_bytes", sent_bytes(x.calls[0], Rank(traces.sizes()[i]))}});

@@ -91,10 +91,7 @@ Json calls_of(const PlayedStep& s, const Traffic& t, const Json& row, Rank in_no
                  {"bytes", c.bytes},
                  {"dtype", name(c.dtype)},
                  {"ranks", group_size(c.groups, s.workload.parallel, in_node)}};
-    if (!row.is_null()) {
-      call["algorithm"] = row["operations"][i]["algorithm"];
-      call["groups_played"] = row["operations"][i]["groups"];
-    }
+    if (!row.is_null()) add_operation(call, row["operations"][i]);
     all.push_back(std::move(call));
   }
   return all;

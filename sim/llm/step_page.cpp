@@ -182,14 +182,12 @@ std::string communications(const Json& r) {
   std::vector<std::vector<std::string>> rows{
       {"traffic", "communication", "calls", "algorithm", "alone", "times a step"}};
   for (const Json& t : r["traffic"]) {
-    std::string calls, algorithms;
-    for (const Json& c : t["calls"]) {
+    std::string calls;
+    for (const Json& c : t["calls"])
       calls +=
           fmt::format("{}{} {} on {}", calls.empty() ? "" : " + ", c["collective"].get_ref<const std::string&>(),
                       json::format_bytes(c["bytes"].get<std::uint64_t>()), counted(c["ranks"].get<Rank>(), "rank"));
-      algorithms += (algorithms.empty() ? "" : " + ") + c.value("algorithm", "-");
-    }
-    rows.push_back({t["kind"], t["what"], calls, algorithms, format_time(t["time_us"]),
+    rows.push_back({t["kind"], t["what"], calls, algorithms_text(t["calls"]), format_time(t["time_us"]),
                     std::to_string(t["number_max"].get<std::size_t>())});
   }
   return table(without_repetition(rows), 4);

@@ -18,13 +18,6 @@ using Json = nlohmann::json;
 
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f} %", part / whole * 100) : "-"; }
 
-std::string algorithms_text(const Json& calls) {
-  std::string text;
-  for (const Json& c : calls)
-    text += (text.empty() ? "" : " + ") + (c.contains("algorithm") ? c["algorithm"].get<std::string>() : "-");
-  return text;
-}
-
 std::string sizes_text(const Json& calls) {
   std::string text;
   for (const Json& c : calls)
@@ -50,6 +43,15 @@ std::string headline(const Json& r) {
 }
 
 }  // namespace
+
+std::string algorithms_text(const Json& calls) {
+  std::string text;
+  for (const Json& c : calls) {
+    text += (text.empty() ? "" : " + ") + c.value("algorithm", "-");
+    if (c.contains("decided_by")) text += fmt::format(" ({})", c["decided_by"].get_ref<const std::string&>());
+  }
+  return text;
+}
 
 std::string change_text(double before_us, double after_us) {
   return before_us > 0 ? fmt::format("{:+.1f} %", (after_us / before_us - 1) * 100) : "-";

@@ -13,6 +13,9 @@ namespace gccl::sim::llm {
 std::string step_text(const PlayedStep& step, bool quiet);
 // Which stage needs more memory than the workload's cards have, and how much; empty where all fit.
 std::string memory_missing(const PlayedStep& step);
+// The algorithms of a communication's calls, and which of the environment's variables chose them in place of the
+// planner.
+std::string algorithms_text(const nlohmann::json& calls);
 // By how much a step takes longer; "-" where it took no time before.
 std::string change_text(double before_us, double after_us);
 // Each row once. Several that are the same in all cells are most of the messages between many ranks; the last cell says

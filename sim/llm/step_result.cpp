@@ -23,6 +23,12 @@ Json step_head(const LlmWorkload& w, const Cluster& cluster, std::string_view ph
           {"step_us", step_us}};
 }
 
+void add_operation(Json& call, const Json& operation) {
+  call["algorithm"] = operation["algorithm"];
+  call["groups_played"] = operation["groups"];
+  if (const auto by = operation.find("decided_by"); by != operation.end()) call["decided_by"] = *by;
+}
+
 void add_stages(const std::vector<StageRow>& stages, Json& result) {
   StageTime mean;
   ByKind<double> sent_most{};

@@ -19,6 +19,9 @@ struct StageRow {
 // Adds "stages", of each kind what the stages spend on it, and what the step's time goes to, as means over them.
 void add_stages(const std::vector<StageRow>& stages, nlohmann::json& result);
 
+// Adds to a call of "traffic" how an operation of the scenario's carried it out.
+void add_operation(nlohmann::json& call, const nlohmann::json& operation);
+
 // Adds "expectations" and "ok".
 void add_expectations(const LlmWorkload& w, nlohmann::json& result);
 

@@ -75,6 +75,22 @@ TEST_CASE("a step's result fits its schema, adds up, and is what its scenario's 
   for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["time_us"] == r["traffic"][i]["time_us"]);
 }
 
+TEST_CASE("a step says which variable of the environment chose its algorithms") {
+  const Folder folder;
+  const std::string out = (folder.path / "s.json").string(), page = (folder.path / "s.html").string();
+  const Ended e = Program({"run", folder.write("w.json", small_step().dump()).string(), "--json", out, "--html", page},
+                          {.folder = kRoot, .environment = {"GCCL_ALGORITHM=allgather=ring"}})
+                      .wait();
+  REQUIRE(e.code == 0);
+  CHECK(e.out.find("ring (GCCL_ALGORITHM)") != std::string::npos);
+  CHECK(read_text(page).find("ring (GCCL_ALGORITHM)") != std::string::npos);
+  const Json r = json_at(out);
+  CHECK(JsonSchema(json_at(kRoot / "sim/llm/step.schema.json")).accepts(r));
+  for (const Json& traffic : r["traffic"])
+    for (const Json& call : traffic["calls"])
+      CHECK(call.value("decided_by", "") == (call["collective"] == "allgather" ? "GCCL_ALGORITHM" : ""));
+}
+
 TEST_CASE("groups that share nodes with others are played with them; a rank's place does not matter inside a node") {
   const auto stages = [](const char* change) {
     const sim::llm::LlmWorkload w =
