@@ -31,6 +31,12 @@ std::string escaped(std::string_view words) {
   return out;
 }
 
+std::string_view cut(std::string_view words, std::size_t bytes) {
+  if (words.size() <= bytes) return words;
+  while (bytes > 0 && (words[bytes] & 0xc0) == 0x80) --bytes;
+  return words.substr(0, bytes);
+}
+
 void Canvas::frame(double x, double y, double w, double h) {
   frames_ += fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"6\" fill=\"#fafafa\" "
@@ -91,10 +97,7 @@ std::vector<std::string> Canvas::wrapped(std::string_view words, std::size_t col
     std::size_t n = words.size();
     if (n > columns) {
       n = words.rfind(' ', columns);
-      if (n == std::string_view::npos || n == 0) {
-        n = columns;
-        while (n > 1 && (words[n] & 0xc0) == 0x80) --n;  // not inside a UTF-8 character
-      }
+      if (n == std::string_view::npos || n == 0) n = std::max<std::size_t>(cut(words, columns).size(), 1);
     }
     if (lines.size() + 1 == most && n < words.size()) {
       lines.push_back(std::string(words.substr(0, n)) + " ...");

@@ -1,6 +1,7 @@
 // The few SVG shapes that the drawings need.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@ namespace gccl::sim {
 
 // Text as it may stand in HTML and SVG, between tags and in an attribute; control characters become blanks.
 std::string escaped(std::string_view words);
+
+// At most so many bytes of a text in UTF-8, and no part of a character.
+std::string_view cut(std::string_view words, std::size_t bytes);
 
 // Frames lie below lines, lines below boxes, boxes below text, whatever the order of the calls. Lengths are pixels.
 class Canvas {

@@ -110,8 +110,7 @@ class NodePicture {
   std::string fitting(Vertex v, double w) const {
     std::string label = g_.vertex_name(v);
     if (v < g_.cards) label = label.size() > 5 ? fmt::format("{}", v) : label;
-    const auto columns = std::size_t(std::max(1.0, (w - 2) / 6.0));
-    return label.size() <= columns ? label : label.substr(0, columns);
+    return std::string(cut(label, std::size_t(std::max(1.0, (w - 2) / 6.0))));
   }
 
   void draw_links(Canvas& canvas, const std::map<Vertex, std::pair<double, double>>& at) const {
@@ -215,8 +214,8 @@ class Drawing {
       canvas_.text(kMargin, y_, l, 18, Anchor::start, "#263238", true), y_ += 22;
     for (const auto& l : Canvas::wrapped(summary_.description, columns, 4))
       canvas_.text(kMargin, y_, l, 12, Anchor::start, kMuted), y_ += 16;
-    std::string line = fmt::format("{} cards, {}", summary_.cards, counted(summary_.nodes, "node"));
-    if (summary_.nics) line += fmt::format(", {} NICs", summary_.nics);
+    std::string line = fmt::format("{}, {}", counted(summary_.cards, "card"), counted(summary_.nodes, "node"));
+    if (summary_.nics) line += ", " + counted(summary_.nics, "NIC");
     if (!summary_.fabric.empty()) line += "; " + summary_.fabric;
     for (const auto& l : Canvas::wrapped(line, columns, 3)) canvas_.text(kMargin, y_ + 4, l, 12), y_ += 16;
     y_ += 20;

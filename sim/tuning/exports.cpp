@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libgccl/json/reader.hpp"
+#include "sim/report/canvas.hpp"
 #include "sim/tuning/regret.hpp"
 #include "sim/tuning/segments.hpp"
 #include "sim/tuning/summary.hpp"
@@ -29,7 +30,7 @@ std::size_t grid_cells(const Json& document) {
 std::string comments(const Json& document, Library library) {
   const Json all = exported_otherwise(document, library, Operations::commute);
   // One line, and a short one: NCCL's example takes none of 256 characters.
-  std::string cluster = cluster_text(document).substr(0, 80);
+  std::string cluster(cut(cluster_text(document), 80));
   std::ranges::replace_if(
       cluster, [](char c) { return std::uint8_t(c) < ' ' || c == 127; }, '?');
   std::string text =

@@ -93,6 +93,21 @@ TEST_CASE("drawings are well formed and no text lies on another") {
   }
 }
 
+TEST_CASE("a drawing is UTF-8, whatever a node's parts are called and however little room there is for it") {
+  nlohmann::json cluster = {
+      {"schema", "gccl/cluster/1"}, {"name", "größe"}, {"parameters", "../cost-models/nvidia-a100.json"}};
+  auto& node = cluster["nodes"][0];
+  node = {{"count", 1}, {"cards", 1}, {"nics", {{"count", 1}, {"bus", "nic_bus"}, {"port", "nic"}}}};
+  node["inside"] = {{"kind", "links"}, {"switches", {"日本", "本日", "a日本", "b日本", "c日本", "d日本"}}};
+  for (const auto& name : node["inside"]["switches"])
+    node["inside"]["links"].push_back({{"from", "card0"}, {"to", name}, {"link", "nvlink"}});
+  const auto loaded = parse_cluster(cluster.dump(), test::kRoot / "topologies/test.json");
+  const std::string svg = topology_svg(*loaded);
+  CHECK_NOTHROW(nlohmann::json(svg).dump());  // which takes no other text
+  CHECK(svg.find("a日") != svg.npos);
+  CHECK(svg.find("1 card, 1 node, 1 NIC<") != svg.npos);
+}
+
 TEST_CASE("a drawing's channels pass every rank once, and every NIC both ways") {
   const auto cluster = load_cluster(test::kRoot / "topologies/dgx-h100-superpod-2048.json");
   const std::string bare = topology_svg(*cluster), svg = topology_svg(*cluster, rings_of_channels(*cluster, 16));
