@@ -174,9 +174,12 @@ std::string availability_text(const Json& r) {
 
 std::string availability_html(const Json& r) {
   std::string page = fmt::format(
-      "<!doctype html>\n<meta charset=\"utf-8\"><title>{0}</title>\n<style>body{{font:14px "
-      "sans-serif;margin:2em;color:#263238}}"
-      "pre{{font-size:12px}}</style>\n<h1>{0}</h1>\n<p>{1}</p>\n<p>Failure rates: {2} ({3}).</p>\n",
+      "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\"><title>{0}</title>\n<style>body{{font:14px "
+      "sans-serif;margin:2em;color:#263238}}pre{{font-size:12px}}"
+      "@media screen{{div,pre{{overflow-x:auto}}}}@media (max-width:640px){{body{{margin:1em}}}}"
+      "@media print{{svg{{max-width:100%}}pre{{font-size:8pt}}}}</style>\n<h1>{0}</h1>\n<p>{1}</p>\n<p>Failure rates: "
+      "{2} ({3}).</p>\n",
       escaped(r["name"].get<std::string>()), escaped(r["description"].get<std::string>()),
       escaped(r["failures"].get<std::string>()), escaped(r["source"].get<std::string>()));
   std::vector<std::uint64_t> drawn;
@@ -184,7 +187,7 @@ std::string availability_html(const Json& r) {
     const std::uint64_t cards = s["cards"];
     if (std::find(drawn.begin(), drawn.end(), cards) != drawn.end()) continue;
     drawn.push_back(cards);
-    page += chart(r, cards) + "\n";
+    page += "<div>" + chart(r, cards) + "</div>\n";
   }
   std::string text = availability_text(r), table;
   for (const char c : text)

@@ -19,6 +19,9 @@ table.list { border-collapse: collapse; font-size: 13.5px; }
 table.list td, table.list th { padding: 3px 14px 3px 0; border-bottom: 1px solid var(--line); text-align: left; }
 table.list td.n, table.list th.n { text-align: right; font-variant-numeric: tabular-nums; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
+/* Wide tables scroll in their card. On a phone so do drawings, which would be too small to read. */
+@media screen { .card { overflow-x: auto; } }
+@media screen and (max-width: 640px) { svg { max-width: none; width: 760px; } }
 )";
 // Forward, backward, and the kinds; after Okabe and Ito (2008).
 constexpr std::string_view kForward = "#56b4e9", kBackward = "#0072b2", kOptimizer = "#332266", kBubble = "#eceff3",

@@ -31,6 +31,10 @@ table.list { border-collapse: collapse; font-size: 13.5px; }
 table.list td, table.list th { padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); text-align: left; }
 pre { overflow-x: auto; max-height: 300px; font: 12px var(--mono); background: var(--paper); padding: 10px; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
+/* Wide tables scroll in their card. On a phone so do drawings, which would be too small to read. */
+@media screen { .card { overflow-x: auto; } }
+@media screen and (max-width: 640px) { svg { max-width: none; width: 760px; } }
+@media print { pre { max-height: none; white-space: pre-wrap; overflow-wrap: anywhere; } }
 )";
 
 // Light enough for dark text; apart for most colour-blind readers (after Tol's light scheme, 2018).
@@ -209,12 +213,12 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, Oper
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
   std::string body = fmt::format(
-      "<header><h1>Tuning {}</h1><p class=\"facts\">{} cards on {} nodes; {} engine, {}; {} simulations of {} "
+      "<header><h1>Tuning {}</h1><p class=\"facts\">{} cards on {}; {} engine, {}; {} simulations of {} "
       "calls{}</p>"
       "</header>\n<main>\n",
-      escaped(cluster), d["cluster"]["cards"].get<std::size_t>(), d["cluster"]["nodes"].get<std::size_t>(),
-      escaped(d["engine"].get<std::string>()), escaped(d["dtype"].get<std::string>()),
-      d["simulated"].get<std::size_t>(),
+      escaped(cluster), d["cluster"]["cards"].get<std::size_t>(),
+      counted(d["cluster"]["nodes"].get<std::size_t>(), "node"), escaped(d["engine"].get<std::string>()),
+      escaped(d["dtype"].get<std::string>()), d["simulated"].get<std::size_t>(),
       d["cells"].size() +
           std::size_t(std::ranges::count_if(d["between"], [](const Json& p) { return p.contains("tried"); })),
       d["complete"].get<bool>() ? "" : "; <span class=\"badge bad\">interrupted</span>");

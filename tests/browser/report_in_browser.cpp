@@ -455,6 +455,36 @@ void test_empty(const std::function<json(const std::string&, const json&)>& open
   }
 }
 
+// Pages without scripts: at a phone's width nothing but what scrolls by itself is wider.
+void test_other_pages(const std::filesystem::path& folder, const std::string& browser) {
+  const std::pair<const char*, const char*> kPages[] = {
+      {"tune", "tune l40s-box --collectives allreduce --bytes 8,1MiB --ranks 2,8 --confirm 0 --html"},
+      {"step", "run decode-tensor-8 --html"},
+      {"availability", "availability availability/meta-rsc --html"}};
+  for (const auto& [name, command] : kPages) {
+    const std::string page = (folder / name).string() + ".html", frame = page + ".frame.html", dom = page + ".dom";
+    check(gccl::test::shell(fmt::format("'{}' {} '{}' >'{}' 2>&1", GCCL_PROGRAM, command, page, dom)) == 0,
+          fmt::format("{}: the program failed: {}", name, content(dom)));
+    std::ofstream(frame) << fmt::format(
+        "<!DOCTYPE html><iframe src='{}.html' style='width:390px;height:800px;border:0'></iframe><script>"
+        "onload = () => {{ document.title = 'width ' + "
+        "document.querySelector('iframe').contentDocument.documentElement.scrollWidth; }};</script>",
+        name);
+    check(gccl::test::shell(
+              fmt::format("timeout 120 '{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
+                          "--no-first-run --disable-extensions --allow-file-access-from-files --window-size=800,900 "
+                          "--user-data-dir='{}.profile' --dump-dom 'file://{}' >'{}' 2>/dev/null",
+                          browser, page, frame, dom)) == 0,
+          fmt::format("{}: chromium failed", name));
+    const std::string found = content(dom), title = "<title>width ";
+    const std::size_t at = found.find(title);
+    check(at != std::string::npos, fmt::format("{}: the page was not opened", name));
+    if (at == std::string::npos) continue;
+    const int width = std::atoi(found.c_str() + at + title.size());
+    check(width > 0 && width <= 390, fmt::format("{}: the page is {} wide on a phone", name, width));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -477,6 +507,7 @@ int main() {
   test_operations(open);
   test_all_shown(open);
   test_empty(open);
+  test_other_pages(folder.path, browser);
   folder.kept = failures > 0;
   if (folder.kept) std::cerr << failures << " failures; pages are in " << folder.path << "\n";
   return failures == 0 ? 0 : 1;
