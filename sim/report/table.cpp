@@ -178,12 +178,19 @@ std::string choices(const Json& result) {
     if (!s.worst || regret > (*s.worst)["regret_percent"].get<double>()) s.worst = &c;
   }
   if (sums.empty()) return "";
+  std::map<std::string, std::size_t> named;
+  const auto name = [](const auto& sum) {
+    const std::string label = sum.second.worst->value("label", "");
+    return fmt::format("{}{} on {} ({})", std::get<2>(sum.first), label.empty() ? "" : fmt::format(" \"{}\"", label),
+                       std::get<1>(sum.first), std::get<3>(sum.first));
+  };
+  for (const auto& sum : sums) ++named[name(sum)];
   std::string text = "auto against the fastest simulated\n";
-  for (const auto& [key, s] : sums) {
-    const auto& [run, cluster, collective, engine] = key;
-    const std::string label = s.worst->value("label", "");
-    text += fmt::format("  {}{} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective,
-                        label.empty() ? "" : fmt::format(" \"{}\"", label), cluster, engine, s.best, s.points,
+  for (const auto& sum : sums) {
+    const Sum& s = sum.second;
+    text += "  " + name(sum);
+    if (named[name(sum)] > 1) text += fmt::format(", run {}", std::get<0>(sum.first));
+    text += fmt::format(": the fastest at {} of {}; mean {:.2g} % behind", s.best, counted(s.points, "point"),
                         s.total / double(s.points));
     const double worst = (*s.worst)["regret_percent"];
     if (worst > 0)

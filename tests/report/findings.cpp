@@ -229,6 +229,24 @@ TEST_CASE("stated protocols distinguish runs, planned ones are shown where they 
   CHECK(!has(tables({by("LL", true, 1024, 1), by("LL", true, 4096, 10)}), "protocol"));
 }
 
+TEST_CASE("how good automatic choices were is said of each run, of points, whatever distinguishes them") {
+  const auto choice = [](int run, const char* collective, int ranks, double chosen_us) {
+    return json{{"run", run},       {"cluster", "c"},
+                {"label", ""},      {"collective", collective},
+                {"ranks", ranks},   {"engine", "model"},
+                {"bytes", 1024},    {"dtype", "f32"},
+                {"compared", 2},    {"chosen", "a"},
+                {"fastest", "b"},   {"chosen_us", chosen_us},
+                {"fastest_us", 10}, {"regret_percent", (chosen_us / 10 - 1) * 100}};
+  };
+  const json choices = {choice(0, "allreduce", 8, 10), choice(0, "allreduce", 16, 12), choice(1, "allreduce", 8, 10),
+                        choice(2, "barrier", 8, 10)};
+  const std::string text = result_tables({{"runs", json::array()}, {"choices", choices}}, 120);
+  CHECK(has(text, "  allreduce on c (model), run 0: the fastest at 1 of 2 points; mean 10 % behind, worst 20 %"));
+  CHECK(has(text, "  allreduce on c (model), run 1: the fastest at 1 of 1 point; mean 0 % behind\n"));
+  CHECK(has(text, "  barrier on c (model): the fastest at 1 of 1 point; mean 0 % behind\n"));
+}
+
 TEST_CASE("each of several planners is reported") {
   json nccl = row("ring", 1024, 1), openmpi = row("swing", 1024, 2);
   nccl["planner"] = "nccl", nccl["planner_choice"] = "ring, LL";
