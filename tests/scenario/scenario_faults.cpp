@@ -540,7 +540,9 @@ TEST_CASE("a run with faults that never ends breaks, though nothing is expected 
                     {"faults", Json::array({{{"kind", "loss"}, {"probability", 1}}})}};
   Campaign plan = plan_of(Json::array({run}), kPod);
   REQUIRE(plan.scenario->runs[0].expectations.size() == 1);
-  CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
+  const ScenarioResult result = run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}});
+  CHECK(!result.ok());
+  CHECK(result.document["expectations"][0]["pointer"] == "/runs/0");  // where it would stand, were it stated
 }
 
 TEST_CASE("what did not complete has no bandwidth and no winner, and its time is that of its end alone") {

@@ -15,7 +15,7 @@ struct Check;
 // One check and the results that it is about. "expect" is an object, or a list of objects; each has checks (judge/) and
 // filters: "cluster" (its name), "engine", "ranks", "bytes" (as the run states them), "algorithm" (a name, or "auto").
 struct Expectation {
-  json::Node where;    // the check's own value
+  json::Node where;    // the check's own value; the run, where nobody states it
   json::Node filters;  // the object that it is in
   const Check* check = nullptr;
   double limit = 0;                              // in the check's unit

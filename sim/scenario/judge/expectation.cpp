@@ -92,8 +92,10 @@ std::vector<Expectation> read_expectations(const std::optional<json::Node>& node
     read_object(*node, run, all);
   if (!run.must_complete()) return all;
   const auto about_that = [](const Expectation& e) { return e.check->key == "completed"; };
-  if (std::none_of(all.begin(), all.end(), about_that))
+  if (std::none_of(all.begin(), all.end(), about_that)) {
     read_object(json::Node::parse(R"({"completed": true})", "not stated"), run, all);
+    all.back().where = run.where;
+  }
   return all;
 }
 
