@@ -250,6 +250,22 @@ TEST_CASE("an interrupt ends the program and its children at once, without a tra
   }
 }
 
+// As a service manager or a batch system does, one process after the other.
+TEST_CASE("where its children are asked to end before it, the program is interrupted all the same") {
+  const Folder folder;
+  Program p({"run", folder.write("long.json", long_scenario()).string(), "--jobs", "2"}, {.folder = folder.path});
+  REQUIRE(p.has_children(std::chrono::seconds(60)));
+  const std::string id = std::to_string(p.pid());
+  std::istringstream children(read_text("/proc/" + id + "/task/" + id + "/children"));
+  for (pid_t child = 0; children >> child;) kill(child, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the program looks at its children ten times a second
+  kill(p.pid(), SIGTERM);
+  const Ended e = p.wait();
+  CHECK(e.code == 143);
+  CHECK(e.err == "gccl: interrupted\n");
+  CHECK(p.group_ends(std::chrono::seconds(5)));
+}
+
 TEST_CASE("children end when the program is killed") {
   const Folder folder;
   Program p({"run", folder.write("long.json", long_scenario()).string(), "--jobs", "2"}, {.folder = folder.path});

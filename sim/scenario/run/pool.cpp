@@ -35,9 +35,10 @@ bool write_all(int fd, std::string_view text) {
                             std::size_t index) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  ::signal(SIGINT, SIG_IGN);          // the parent decides what an interrupt means
+  // The parent decides what an interrupt means, which often comes to all processes of a group.
+  for (const int s : {SIGINT, SIGTERM}) ::signal(s, SIG_IGN);
   // A crash ends the child; handlers were the parent's.
-  for (const int s : {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
   bool sent = false;
   try {
     const std::string result = job(index);
