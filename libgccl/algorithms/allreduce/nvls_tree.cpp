@@ -118,6 +118,15 @@ constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4, kL
 // model engine's times of 1 GiB on 128 to 2048 ranks of that cluster and of deepseek-v3-h800-2048.
 constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 
+// How much of a chunk's way to the parent and back a channel takes from one chunk to the next: a place has as many
+// chunks on their way as there are messages between it and the root (nvls_tree_trail), and these take that way once for
+// each level, L of L + 1. In trees of two levels it is less (model engine, 4 to 7 nodes of dgx-h100-superpod-2048 and
+// aws-p5, 0.53 to 0.61).
+double share_of_way(Rank nodes) {
+  const double levels = std::floor(std::log2(double(nodes)));
+  return levels == 2 ? 0.57 : levels / (levels + 1);
+}
+
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
 Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
@@ -135,7 +144,9 @@ Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel
   const double deep = s.lanes > 1 ? std::max(0.0, std::floor(std::log2(double(v.nodes))) - kLevelsOfFit) : 0;
   const Cost step = (kWayInStep * way * double(s.lanes) + kLevelInStep * deep * passing) / double(s.shares);
   const Cost gaps = 5 * m.exchange_gap_ns();
-  return std::max({combining, gaps, std::max(inside, port) * (1 + kDriftOfLevel * deep) + channel + step});
+  const Cost back = 2 * hop.alpha_ns + passing + inside_nodes(bytes, v, m) / 2;
+  const Cost cycle = back * share_of_way(v.nodes) / double(s.lanes);
+  return std::max({combining, gaps, cycle, std::max(inside, port) * (1 + kDriftOfLevel * deep) + channel + step});
 }
 
 bool crossbar_nodes(const Call&, const View& v) { return v.all.size <= Count(v.nodes) * 256; }
