@@ -109,7 +109,7 @@ TEST_CASE("trees of many chunks are predicted as the flow engine has them, on fe
                                        {"dgx-a100-superpod", 8u}}) {
     const bool cards = std::string_view(name) != "ethernet-cpu" && std::string_view(name) != "atlas-900-a2";
     Off off;
-    for (const unsigned nodes : {2u, 4u}) {
+    for (const unsigned nodes : {2u, 4u, 7u}) {
       Machine machine(name, nodes * per_node);
       for (const Count channels : {1u, 2u, 8u, 16u}) {
         const Count count = Count(1) << (cards ? 27 : 22);
@@ -118,7 +118,7 @@ TEST_CASE("trees of many chunks are predicted as the flow engine has them, on fe
       }
     }
     INFO(name, ": most for ", off.where, " ", off.mean(), " ", off.worst);
-    CHECK(off.mean() <= 0.11);
+    CHECK(off.mean() <= 0.12);
     CHECK(off.worst <= 0.26);
   }
 }

@@ -103,11 +103,11 @@ Cost tree_cycle(const View& v, const CostModel& m, double bytes, Count window) {
 }
 
 // What the first members of chains, which wait for their two children and their chain in turn, reach of their ports'
-// rates: all of it in shallow trees, in others the more the more channels each rail has. By the model engine, 64 MiB
+// rates: all of it in shallow trees, in others the more the more channels each port has. By the model engine, 64 MiB
 // and 1 GiB on 2 to 32 nodes of nine clusters.
-double reached_of_ports(Rank nodes, double channels_a_rail) {
-  if (nodes < 6) return 1;
-  return nodes == 6 ? 0.9 : std::min(1.0, 0.67 + 0.1 * std::log2(std::max(1.0, channels_a_rail)));
+double reached_of_ports(Rank nodes, double channels_a_port) {
+  const double alone = nodes < 6 ? 1 : nodes < 8 ? 0.9 : 0.67;
+  return std::min(1.0, alone + 0.1 * std::log2(std::max(1.0, channels_a_port)));
 }
 
 // While every rail's two trees carry a byte in each message, up and down, the busiest link needs trees_ns_per_byte:
@@ -121,8 +121,11 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const bool both = s.lanes > v.rails;
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
-  const double ports = std::max(trees / v.rails, std::min(4.0, double(v.nodes)) * m.net.beta_ns_per_byte / rails);
-  const double port = v.nodes > 1 ? bytes * ports * share / reached_of_ports(v.nodes, lanes / rails) : 0;
+  const double alone = std::min(4.0, double(v.nodes)) * m.net.beta_ns_per_byte,
+               ports = std::max(trees / v.rails, alone / rails);
+  const double rails_a_port = alone > 0 ? std::max(1.0, trees / alone) : 1;
+  const double reached = reached_of_ports(v.nodes, lanes / std::min(lanes, v.rails / rails_a_port));
+  const double port = v.nodes > 1 ? bytes * ports * share / reached : 0;
   // Chains of many channels together exchange with both neighbours, but where one of them begins.
   const bool many = s.lanes > 2 && g > 1 && m.inside.known();
   const double neighbors = many ? (g - 1) / g * *m.inside.neighbors_ns_per_byte : 0;
