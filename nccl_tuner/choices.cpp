@@ -87,9 +87,9 @@ Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, s
   }
   if (sources.table.empty() && sources.cluster.empty())
     warnings->push_back("neither GCCL_TUNING_FILE, a tuning table, nor GCCL_CLUSTER, a cluster description, is set");
-  std::string cluster;
+  std::shared_ptr<const Cluster> cluster;
   if (!sources.cluster.empty()) try {
-      plan(sources.cluster, Rank(ranks), Rank(nodes), &cluster);
+      cluster = plan(sources.cluster, Rank(ranks), Rank(nodes));
     } catch (const json::InputError& e) {
       for (auto& planned : planned_) planned.clear();
       usable_ = false;
@@ -99,7 +99,7 @@ Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, s
       warnings->push_back(fmt::format("GCCL_CLUSTER: {}", why));
     }
   if (!sources.table.empty()) try {
-      read_table(sources.table, cluster, Rank(ranks), Rank(nodes), warnings);
+      read_table(sources.table, cluster.get(), Rank(ranks), Rank(nodes), warnings);
     } catch (const json::InputError& e) {
       entries_ = {};
       usable_ = false;
@@ -107,13 +107,17 @@ Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, s
     }
 }
 
-void Choices::read_table(const std::string& file, const std::string& cluster, Rank ranks, Rank nodes,
+void Choices::read_table(const std::string& file, const Cluster* cluster, Rank ranks, Rank nodes,
                          std::vector<std::string>* warnings) {
   table_ = load_tuning_table(file);
-  const TunedMachine here{.cluster = cluster,
-                          .nodes = nodes,
-                          .ranks_per_node = largest_node(ranks, nodes),
-                          .protocols = {kNcclProtocols.begin(), kNcclProtocols.end()}};
+  TunedMachine here{.nodes = nodes,
+                    .ranks_per_node = largest_node(ranks, nodes),
+                    .protocols = {kNcclProtocols.begin(), kNcclProtocols.end()}};
+  if (cluster) {
+    here.cluster = cluster->name();
+    for (const Protocol& p : cluster->protocols())
+      if (!p.between_nodes) here.inside.push_back(p.name);
+  }
   if (const Status s = check_machine(table_, here); !s.ok()) throw json::InputError(s.text());
   const TuningTable::Entry* foreign = nullptr;
   std::size_t unknown = 0;
@@ -134,13 +138,13 @@ void Choices::read_table(const std::string& file, const std::string& cluster, Ra
     warnings->push_back(fmt::format(
         "GCCL_TUNING_FILE: {}: NCCL has no {}{} for {}: {} there ({} such {})", table_.place(*foreign),
         foreign->algorithm->name, nccl_algorithm(*foreign->algorithm) ? fmt::format(" by {}", foreign->protocol) : "",
-        name(foreign->algorithm->kind), cluster.empty() ? "it chooses by itself" : "the planner chooses", unknown,
+        name(foreign->algorithm->kind), cluster ? "the planner chooses" : "it chooses by itself", unknown,
         unknown == 1 ? "entry" : "entries"));
   entries_ = PreparedTable(table_, ranks, nodes);
   text_ += fmt::format("{}the table {}, {} entries", text_.empty() ? "" : "; ", file, table_.entries.size());
 }
 
-void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string* cluster_name) {
+std::shared_ptr<const Cluster> Choices::plan(const std::string& file, Rank ranks, Rank nodes) {
   const auto named = json::Node::parse(nlohmann::json(file).dump(), "GCCL_CLUSTER");
   const std::shared_ptr<const Cluster> cluster = load_cluster(cluster_file(named));
   const std::vector<Card> cards = cards_of(*cluster, ranks, nodes);
@@ -176,7 +180,7 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
     }
   }
   text_ = fmt::format("plans for {}", cluster->name());
-  *cluster_name = cluster->name();
+  return cluster;
 }
 
 const Choice* Choices::find(std::size_t function, Count bytes) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/cluster/cluster.hpp"
 #include "libgccl/select/others/nccl_model.hpp"
 #include "libgccl/select/tuning_table.hpp"
 
@@ -48,9 +49,9 @@ class Choices {
     Choice choice;
   };
 
-  void read_table(const std::string& file, const std::string& cluster, Rank ranks, Rank nodes,
+  void read_table(const std::string& file, const Cluster* cluster, Rank ranks, Rank nodes,
                   std::vector<std::string>* warnings);
-  void plan(const std::string& file, Rank ranks, Rank nodes, std::string* cluster);
+  std::shared_ptr<const Cluster> plan(const std::string& file, Rank ranks, Rank nodes);
 
   TuningTable table_;
   PreparedTable entries_;

@@ -150,9 +150,9 @@ Answer ask(const Comm& comm, int function, std::size_t bytes, int algorithms = 7
 }
 using Forced = std::set<std::pair<int, int>>;
 
-std::string table(const std::string& entries) {
-  return R"({"schema": "gccl/table/1", "name": "t", "machine": {"cluster": "c", "nodes": 4, "cards_per_node": 8}, "entries": [)" +
-         entries + "]}";
+std::string table(const std::string& entries, const std::string& cluster = "c") {
+  return R"({"schema": "gccl/table/1", "name": "t", "machine": {"cluster": ")" + cluster +
+         R"(", "nodes": 4, "cards_per_node": 8}, "entries": [)" + entries + "]}";
 }
 const std::string kEntries = R"(
   {"collective": "allreduce", "to_bytes": 65536, "algorithm": "tree", "protocol": "LL"},
@@ -334,6 +334,12 @@ TEST_CASE("what cannot be used is warned about once, and NCCL starts and chooses
       {"", (kRoot / "topologies/dgx-h100-superpod-2048.json").string(), 32, 2, "it is another machine"},
       {folder.write("other.json", table(kEntries)).string(),
        (kRoot / "topologies/dgx-h100-superpod-2048.json").string(), 16, 2, R"(the table is for "c", this is "dgx)"},
+      {folder
+           .write("between.json",
+                  table(R"({"collective": "allreduce", "algorithm": "ring", "protocol": "LL128"})", "polaris"))
+           .string(),
+       (kRoot / "topologies/polaris.json").string(), 16, 4,
+       R"(found "LL128", which is for calls inside one node here)"},
       {gone, "", 0, 0, "a communicator of 0 ranks on 0 nodes"},
       {gone, "", 2, 3, "a communicator of 2 ranks on 3 nodes"},
       {gone, "", ~std::size_t(0), 1, "ranks on 1 nodes: expected 1 to"},
