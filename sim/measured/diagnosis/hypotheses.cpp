@@ -45,10 +45,13 @@ Protocols nccl_protocols() {
 
 // A set whose protocols cost between nodes what NCCL counts for them: what a fabric's own plug-in adds is not of
 // sockets.
+// With it goes what the plug-in bans, LL before all, but not what the place of the NICs does.
 Parameters over_sockets(Parameters set) {
+  const bool banned =
+      std::ranges::any_of(set.protocols, [](const Protocol& p) { return p.name == "LL" && !p.between_nodes; });
   for (const Protocol& theirs : nccl_protocols())
     for (Protocol& p : set.protocols)
-      if (p.name == theirs.name) p.network = theirs.network, p.between_nodes = true;
+      if (p.name == theirs.name) p.network = theirs.network, p.between_nodes = p.between_nodes || banned;
   return set;
 }
 
