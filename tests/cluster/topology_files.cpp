@@ -336,8 +336,15 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are distinguish
         std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {}, "b": {"network": false}})") == "accepted");
   CHECK(protocols(R"("protocols": {"b": {"network": false}})").find("serves every call") != std::string::npos);
-  CHECK(protocols(R"("protocols": {"a": {}, "b": {"network": true}})").find("/protocols/b/network: found true") !=
-        std::string::npos);
+  CHECK(protocols(R"("protocols": {"a": {}, "b": {"network": true}})")
+            .find("/protocols/b/network: found true, expected an object, or false") != std::string::npos);
+  const auto corrected = [&](int nodes) {
+    return protocols(fmt::format(R"("protocols": {{"a": {{}}, "b": {{"network": false}}}}, "corrections": [
+        {{"collective": "allreduce", "nodes": {}, "cards_per_node": 2, "protocol": "b", "bytes": [8], "extra_us": [1]}}])",
+                                 nodes));
+  };
+  CHECK(corrected(1) == "accepted");
+  CHECK(corrected(2).find("a correction is for \"b\" on 2 nodes") != std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {}}, "backends": "shm")").find("know no protocols") != std::string::npos);
   CHECK(protocols(R"("protocols": {"auto": {}})").find("\"auto\" cannot be a protocol's name") != std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {"inside": {"efficiency": 0}}})").find("/protocols/a/inside/efficiency") !=

@@ -73,6 +73,8 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   if (const auto found = v.find("inside")) p.inside = read_way(*found);
   if (const auto found = v.find("network")) {
     p.between_nodes = found->raw() != false;
+    if (p.between_nodes && !found->is_object())
+      found->fail(fmt::format("found {}, expected an object, or false", found->text()));
     if (p.between_nodes) p.network = read_way(*found);
   }
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
@@ -160,6 +162,13 @@ Parameters complete(const Node& v, Draft draft) {
       }))
     v.fail(
         "none of \"protocols\" serves every call: each has \"bytes_max\", \"in_switch\": false or \"network\": false");
+  for (const Correction& c : p.corrections)
+    for (const Protocol& q : p.protocols)
+      if (q.name == c.of.protocol && c.of.nodes > 1 && !q.between_nodes)
+        v.fail(fmt::format(
+            "a correction is for \"{}\" on {} nodes, but its \"network\" is false: it is for calls inside one "
+            "node",
+            q.name, c.of.nodes));
   if (!p.backends.empty() && !p.protocols[0].name.empty())
     v.fail("there are \"backends\" and \"protocols\": GCCL's own transports know no protocols");
   return p;
