@@ -177,7 +177,8 @@ Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
     bool left = true;
     for (const auto& c : owned()) {
       if (Status s = c->survival().not_notifying(); !s.ok()) return s;
-      if (c->holds_thread() || (c->entered() && now_ns() >= until_ns)) return CommunicatorCore::thread_inside();
+      if (c->holds_thread() || (c->entered() && (c->goes_on() || now_ns() >= until_ns)))
+        return CommunicatorCore::thread_inside();
       left &= !c->entered();
     }
     if (!left) continue;

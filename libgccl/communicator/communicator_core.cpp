@@ -160,7 +160,7 @@ CommunicatorCore::~CommunicatorCore() {
 Status CommunicatorCore::await_others() {
   const std::int64_t until_ns = now_ns() + kLeaveNs;
   for (Backoff backoff(true); entered(); backoff.pause())
-    if (holds_thread() || now_ns() >= until_ns) return thread_inside();
+    if (holds_thread() || goes_on() || now_ns() >= until_ns) return thread_inside();
   return {};
 }
 
@@ -182,6 +182,12 @@ std::uint64_t CommunicatorCore::id() {
 bool CommunicatorCore::holds_thread() {
   std::lock_guard lock(lock_);
   return supervisor_.awaited() && !operations_.failure().abort_asked();
+}
+
+bool CommunicatorCore::goes_on() {
+  std::lock_guard lock(lock_);
+  const Failure& failure = operations_.failure();
+  return operations_.busy() && failure.none() && !failure.abort_asked();
 }
 
 void CommunicatorCore::count_links() {

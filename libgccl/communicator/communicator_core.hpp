@@ -83,6 +83,8 @@ class CommunicatorCore {
   static void thread_blocks(Operation* op);
   // One does, and has for some milliseconds, and no GCCL_Abort of this process ends that.
   bool holds_thread();
+  // Operations are in flight, and neither a failure nor a GCCL_Abort of this process ends them.
+  bool goes_on();
   // A thread is inside a call on it (Inside).
   bool entered() const { return inside_.load(std::memory_order_acquire) > 0; }
   // Before it is freed: until no other thread is. Not ok where one waits for what has not ended, or does not leave for

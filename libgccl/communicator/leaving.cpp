@@ -23,7 +23,7 @@ Status Leaving::begin(Operation** out, const Others* others) {
   auto op = std::make_unique<Operation>(c_);
   const Watch::Record& record = *team_.record;
   // Where the world is freed alone, another rank may leave it by GCCL_Finalize, which says more.
-  const Others unsaid;
+  const Others unsaid{.failed = team_.world->failed_before, .code = std::uint64_t(int(team_.world->failed_code))};
   const bool alone = team_.members.world && !others;
   op->compare(
       Comparison::of_digests(team_.members, record.history.digest(), record.lengths_sum,

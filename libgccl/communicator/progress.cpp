@@ -18,8 +18,10 @@ SpinLock entering;  // of those who look whether an operation has ended, and its
 }  // namespace
 
 Inside::Inside(const Operation& op) {
+  const auto pending = [&] { return op.stage.load(std::memory_order_acquire) == Operation::Stage::pending; };
+  if (!pending()) return;
   std::lock_guard lock(entering);
-  if (op.stage.load(std::memory_order_acquire) != Operation::Stage::pending) return;
+  if (!pending()) return;
   c_ = op.communicator;
   enter();
 }

@@ -70,8 +70,9 @@ Status Survival::call(Work&& work, const ShortCalls::Key* key) {
   assert(!work.what.point_to_point());
   if (recovers()) return survive(std::move(work), key);
   if (Status s = not_inside(); !s.ok()) return s;
-  Status s = c_.run(std::move(work), key);
-  if (!s.ok()) notice_failure_of(&c_);
+  CommunicatorCore* const c = &c_;  // a call that GCCL_Abort has ended may return to a communicator that is gone
+  Status s = c->run(std::move(work), key);
+  if (!s.ok()) notice_failure_of(c);
   return s;
 }
 
@@ -81,8 +82,9 @@ bool Survival::hands_back(const Descriptor& what) const {
 
 Status Survival::transfer(Work&& work) {
   assert(work.what.point_to_point());
-  Status s = c_.run(std::move(work));
-  if (!s.ok()) notice_failure_of(&c_);
+  CommunicatorCore* const c = &c_;  // as in call()
+  Status s = c->run(std::move(work));
+  if (!s.ok()) notice_failure_of(c);
   return s;
 }
 
