@@ -107,6 +107,7 @@ TEST_CASE("trees of many chunks are predicted as the flow engine has them, on fe
                                        {"marenostrum5-acc", 4u},
                                        {"atlas-900-a2", 8u},
                                        {"dgx-a100-superpod", 8u}}) {
+    const std::string of = name;
     const bool cards = std::string_view(name) != "ethernet-cpu" && std::string_view(name) != "atlas-900-a2";
     Off off;
     for (const unsigned nodes : {2u, 4u, 7u}) {
@@ -117,7 +118,7 @@ TEST_CASE("trees of many chunks are predicted as the flow engine has them, on fe
                 fmt::format("{} nodes in {} channels", nodes, channels));
       }
     }
-    INFO(name, ": most for ", off.where, " ", off.mean(), " ", off.worst);
+    INFO(of, ": most for ", off.where, " ", off.mean(), " ", off.worst);
     CHECK(off.mean() <= 0.12);
     CHECK(off.worst <= 0.26);
   }

@@ -404,8 +404,9 @@ TEST_CASE("absurd work is refused with its size") {
         "2.7e+08");
   // A root in the middle does as much as rank 0.
   for (const int root : {0, 7})
-    for (const auto& [collective, algorithm] :
-         {std::pair{"gather", "linear"}, std::pair{"reduce", "direct"}, std::pair{"broadcast", "direct"}})
+    for (const auto& [kind, algorithm] :
+         {std::pair{"gather", "linear"}, std::pair{"reduce", "direct"}, std::pair{"broadcast", "direct"}}) {
+      const char* const collective = kind;
       CHECK_MESSAGE(complaint({{{"collective", collective},
                                 {"bytes", "64GiB"},
                                 {"algorithms", algorithm},
@@ -415,6 +416,7 @@ TEST_CASE("absurd work is refused with its size") {
                               big)
                             .find(" messages, more than 2e+09") != std::string::npos,
                     collective, " from ", root);
+    }
   Json sizes = Json::array();
   for (int i = 1; i <= 256; ++i) sizes.push_back(i * 4);
   Json runs = Json::array();

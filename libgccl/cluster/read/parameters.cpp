@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "libgccl/cluster/read/read_corrections.hpp"
 #include "libgccl/cluster/shipped.hpp"
