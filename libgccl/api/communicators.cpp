@@ -315,9 +315,7 @@ GCCL_Result GCCL_Finalize(void) {
     leaving.reserve(all.size());
     for (auto& c : all) {
       if (!c->members().world) continue;
-      Others others;
-      others.failed = c->world().failed_before;
-      others.code = std::uint64_t(int(c->world().failed_code));
+      Others others = c->leaving().failed_before();
       for (auto& made : all)
         if (!made->members().world && &made->world() == &c->world()) made->leaving().sum_up(&others);
       Operation* op = nullptr;

@@ -11,6 +11,10 @@
 
 namespace gccl {
 
+Others Leaving::failed_before() const {
+  return {.failed = team_.world->failed_before, .code = std::uint64_t(int(team_.world->failed_code))};
+}
+
 Status Leaving::begin(Operation** out, const Others* others) {
   *out = nullptr;
   completions::run();
@@ -23,7 +27,7 @@ Status Leaving::begin(Operation** out, const Others* others) {
   auto op = std::make_unique<Operation>(c_);
   const Watch::Record& record = *team_.record;
   // Where the world is freed alone, another rank may leave it by GCCL_Finalize, which says more.
-  const Others unsaid{.failed = team_.world->failed_before, .code = std::uint64_t(int(team_.world->failed_code))};
+  const Others unsaid = failed_before();
   const bool alone = team_.members.world && !others;
   op->compare(
       Comparison::of_digests(team_.members, record.history.digest(), record.lengths_sum,

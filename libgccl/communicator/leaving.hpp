@@ -23,6 +23,8 @@ class Leaving {
   // what this rank says of all of them; and afterwards: what went wrong, as in leave().
   void announce() { team_.world->watch->leaving(*team_.record); }
   void sum_up(Others* others);
+  // What is said before that, of communicators that had failed and were freed.
+  Others failed_before() const;
   Status found();
 
  private:

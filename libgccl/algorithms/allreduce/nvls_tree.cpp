@@ -122,10 +122,7 @@ constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 // chunks on their way as there are messages between it and the root (nvls_tree_trail), and these take that way once for
 // each level, L of L + 1. In trees of two levels it is less (model engine, 4 to 7 nodes of dgx-h100-superpod-2048 and
 // aws-p5, 0.53 to 0.61).
-double share_of_way(Rank nodes) {
-  const double levels = std::floor(std::log2(double(nodes)));
-  return levels == 2 ? 0.57 : levels / (levels + 1);
-}
+double share_of_way(double levels) { return levels == 2 ? 0.57 : levels / (levels + 1); }
 
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
@@ -141,11 +138,12 @@ Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel
   const Cost passing = 4 * part * hop.beta_ns_per_byte + m.combine(part);
   const Cost way = inside_nodes(bytes, v, m) - inside_nodes(0, v, m) + passing;
   const Cost channel = (kLatenciesInChannel * latencies + kWayInChannel * way) / double(s.lanes);
-  const double deep = s.lanes > 1 ? std::max(0.0, std::floor(std::log2(double(v.nodes))) - kLevelsOfFit) : 0;
+  const double levels = std::floor(std::log2(double(v.nodes)));
+  const double deep = s.lanes > 1 ? std::max(0.0, levels - kLevelsOfFit) : 0;
   const Cost step = (kWayInStep * way * double(s.lanes) + kLevelInStep * deep * passing) / double(s.shares);
   const Cost gaps = 5 * m.exchange_gap_ns();
   const Cost back = 2 * hop.alpha_ns + passing + inside_nodes(bytes, v, m) / 2;
-  const Cost cycle = back * share_of_way(v.nodes) / double(s.lanes);
+  const Cost cycle = back * share_of_way(levels) / double(s.lanes);
   return std::max({combining, gaps, cycle, std::max(inside, port) * (1 + kDriftOfLevel * deep) + channel + step});
 }
 

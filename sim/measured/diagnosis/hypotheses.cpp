@@ -44,8 +44,7 @@ Protocols nccl_protocols() {
 }
 
 // A set whose protocols cost between nodes what NCCL counts for them: what a fabric's own plug-in adds is not of
-// sockets.
-// With it goes what the plug-in bans, LL before all, but not what the place of the NICs does.
+// sockets, nor what it bans, LL before all. What the place of the NICs rules out stays.
 Parameters over_sockets(Parameters set) {
   const bool banned =
       std::ranges::any_of(set.protocols, [](const Protocol& p) { return p.name == "LL" && !p.between_nodes; });

@@ -1,7 +1,6 @@
 #include "sim/scenario/plan/campaign.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -152,13 +151,12 @@ class Planner {
       if (all[i].name == asked && serves) return {i, 1};
       if (!all[i].name.empty() && serves) names.push_back(all[i].name);
     }
-    if (std::ranges::count(all, asked, &Protocol::name))
-      part.task->where.at("protocol")
-          .fail(fmt::format("\"{}\" is for calls inside one node (its \"network\" is false in {}); expected one of {}",
-                            asked, world(w).cluster_name, fmt::join(names, ", ")));
-    part.task->where.at("protocol")
-        .fail(fmt::format("{} has no protocol \"{}\"{}", world(w).cluster_name, asked.substr(0, 60),
-                          suggestion(asked, names)));
+    const bool known = std::ranges::count(all, asked, &Protocol::name) > 0;
+    const std::string& in = world(w).cluster_name;
+    const std::string what =
+        known ? fmt::format("\"{}\" is for calls inside one node (its \"network\" is false in {})", asked, in)
+              : fmt::format("{} has no protocol \"{}\"", in, asked.substr(0, 60));
+    part.task->where.at("protocol").fail(what + suggestion(asked, names));
   }
 
   // As stated, or as the planner has it. What would send more than kPlannedMessagesMax messages is not planned so
