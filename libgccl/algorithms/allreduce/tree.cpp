@@ -121,11 +121,10 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const bool both = s.lanes > v.rails;
   const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
-  const double alone = std::min(4.0, double(v.nodes)) * m.net.beta_ns_per_byte,
-               ports = std::max(trees / v.rails, alone / rails);
+  const double alone = std::min(4.0, double(v.nodes)) * m.net.beta_ns_per_byte;
   const double rails_a_port = alone > 0 ? std::max(1.0, trees / alone) : 1;
-  const double reached = reached_of_ports(v.nodes, lanes / std::min(lanes, v.rails / rails_a_port));
-  const double port = v.nodes > 1 ? bytes * ports * share / reached : 0;
+  const double used = std::min(lanes, v.rails / rails_a_port);  // ports
+  const double port = v.nodes > 1 ? bytes * alone / used * share / reached_of_ports(v.nodes, lanes / used) : 0;
   // Chains of many channels together exchange with both neighbours, but where one of them begins.
   const bool many = s.lanes > 2 && g > 1 && m.inside.known();
   const double neighbors = many ? (g - 1) / g * *m.inside.neighbors_ns_per_byte : 0;
