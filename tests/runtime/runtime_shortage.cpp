@@ -247,9 +247,16 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       RANK_SUCCESS(GCCL_Init(&world, nullptr));
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       RANK_SUCCESS(GCCL_Barrier(c));
+      // A receive that waits for its connection dials the other rank after half a second, to see whether it is there,
+      // and the thread that takes connections ends where it finds no memory for one.
       if (rank == 0) {
-        // The thread that connects may still be at the new communicator's connections, and ends without memory for
-        // them. The barrier has gone over one of these; nothing waits for the rest of its work.
+        RANK_SUCCESS(GCCL_Send(output, 1, GCCL_FLOAT32, 1, c));
+      } else {
+        RANK_SUCCESS(GCCL_Recv(output, 1, GCCL_FLOAT32, 0, c));
+      }
+      if (rank == 0) {
+        // The thread that connects may still be at the new communicator's connections. The message has gone over
+        // these; nothing waits for the rest of its work.
         usleep(300000);
         starving = true;
         const GCCL_Result aborted = GCCL_Abort(c, 3);
