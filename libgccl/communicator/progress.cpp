@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include "libgccl/base/caught.hpp"
@@ -157,6 +158,8 @@ Status CommunicatorCore::agrees(Watch::In in) noexcept {
     std::lock_guard lock(lock_);
     operations_.make_progress();
     return supervisor_.agrees(in);
+  } catch (const std::bad_alloc&) {  // later: the call goes on without, and ends for all where it is given up
+    return {};
   } catch (...) {
     return caught();
   }

@@ -68,27 +68,31 @@ void no_more_threads() {
 
 // The rank that runs short ends; the others go on without it, or with it where it had what it needed.
 TEST_CASE("any allocation of a rank that shrinks may fail") {
-  for (const char* backends : {"shm", "tcp"})
-    for (int left = 0; left < 1000; left = left * 4 / 3 + 1)
-      check({.size = 3, .backends = backends}, [&](int rank) {
-        without_leak_check();
-        GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
-        std::uint64_t flags = 1;
-        if (left % 2) RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
-        RANK_SUCCESS(GCCL_Barrier(world));
-        if (rank == 1) denied = {.left = left, .lasting = left % 3 == 0};
-        GCCL_Result result = GCCL_Comm_shrink(world, &smaller);
-        denied.left = -1;
-        if (rank == 1 && denied.met && result != GCCL_SUCCESS) {
-          RANK_CHECK((result == GCCL_ERR_SYSTEM || result == GCCL_ERR_PEER_LOST));
+  // Where the others come `late` that rank tells them meanwhile what it waits in.
+  for (const bool late : {false, true})
+    for (const char* backends : {"shm", "tcp"})
+      for (int left = 0; left < 1000; left = left * (late ? 2 : 4) / (late ? 1 : 3) + 1)
+        check({.size = 3, .backends = backends}, [&](int rank) {
+          without_leak_check();
+          GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+          std::uint64_t flags = 1;
+          if (left % 2) RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+          RANK_SUCCESS(GCCL_Barrier(world));
+          if (rank == 1) denied = {.left = left, .lasting = left % 3 == 0};
+          if (rank != 1 && late) usleep(200000);
+          GCCL_Result result = GCCL_Comm_shrink(world, &smaller);
+          denied.left = -1;
+          if (rank == 1 && denied.met && result != GCCL_SUCCESS) {
+            RANK_CHECK((result == GCCL_ERR_SYSTEM || result == GCCL_ERR_PEER_LOST));
+            ::_exit(any_reported());
+          }
+          if (rank != 1 && (result == GCCL_ERR_REMOTE || result == GCCL_ERR_SYSTEM))
+            result = GCCL_Comm_shrink(world, &smaller);
+          if (result != GCCL_SUCCESS)
+            return report(std::to_string(left) + ", " + std::to_string(result) + ": " + GCCL_Last_error());
+          if (GCCL_Barrier(smaller) != GCCL_SUCCESS) RANK_CHECK(rank != 1);
           ::_exit(any_reported());
-        }
-        if (rank != 1 && (result == GCCL_ERR_REMOTE || result == GCCL_ERR_SYSTEM))
-          result = GCCL_Comm_shrink(world, &smaller);
-        if (result != GCCL_SUCCESS) return report(std::to_string(result) + ": " + GCCL_Last_error());
-        if (GCCL_Barrier(smaller) != GCCL_SUCCESS) RANK_CHECK(rank != 1);
-        ::_exit(any_reported());
-      });
+        });
 }
 
 #ifndef GCCL_TEST_SANITIZED  // the sanitizers' own memory has no room under such a limit
