@@ -181,6 +181,7 @@ std::string without_datagrams() {
     Job job = {.size = 2, .backends = "tcp", .nodes = {0, 1}, .limit_s = 60};
     job.environment["GCCL_DETECTION_MS"] = "500";
     const std::vector<End> ends = run(job, [&](int rank) {
+      without_leak_check();  // in this process: its next thread would be in the other namespace
       // Nor does either see the other's process.
       if (!plug_in(rank) || !quietly("ip rule add pref 1 ipproto udp blackhole") || !own_namespace(CLONE_NEWPID))
         return report("no network");
@@ -227,6 +228,7 @@ std::string with_lost_decision(fault::Epoch epoch, int processes, const std::fun
     job.environment["GCCL_DETECTION_MS"] = "0";  // nobody is called silent: a rank that is not answered hangs
     const std::vector<End> ends = run(job, [&](int process) {
       ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
+      without_leak_check();  // in this process, likewise
       // Nor does any see the other's process.
       if (!plug_in(process) || !own_namespace(CLONE_NEWPID)) return report("no network");
       const int status = gccl::test::Child([&] {
