@@ -1,6 +1,8 @@
 // Memory or threads run short: an error on every rank, nothing ends the process, nothing hangs.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -206,6 +208,9 @@ const std::vector<Kind> kinds = {
     {"free", [](GCCL_Comm* c, int) { return GCCL_Comm_free(c); }},
 };
 
+// How long this process takes to dial.
+std::atomic<int> dials_for_us{0};
+
 // With every later one, too: nothing that is carried out for the error may need memory.
 void allocations_fail(bool lasting) {
   for (const char* backends : {"shm", "tcp"})
@@ -243,6 +248,28 @@ void allocations_fail(bool lasting) {
 TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") { allocations_fail(false); }
 
 TEST_CASE("memory that is short from one allocation on is an error on every rank or none") { allocations_fail(true); }
+
+TEST_CASE("a rank that finds no memory ends no connection before the others have heard why") {
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    GCCL_Comm world = begin();
+    int met = 1;
+    for (int n = 0; met; ++n) {
+      GCCL_Comm c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      if (rank == 0) denied.left = n;
+      dials_for_us = rank == 0 ? 30000 : 0;
+      GCCL_Result result = GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, c);
+      met = std::exchange(denied, {}).met;
+      if (result == GCCL_SUCCESS) result = GCCL_Barrier(c);
+      if (result != GCCL_ERR_SYSTEM && result != GCCL_SUCCESS)
+        report("allocation " + std::to_string(n) + ", " + std::to_string(result) + ": " + GCCL_Last_error());
+      dials_for_us = 0;
+      RANK_SUCCESS(GCCL_Broadcast(&met, 1, GCCL_INT32, 0, world));
+      GCCL_Comm_free(&c);
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
 
 TEST_CASE("an abort that finds no memory in any thread is heard once there is some") {
   for (const char* backends : {"shm", "tcp"})
@@ -540,3 +567,11 @@ TEST_CASE("one allocation that fails while a wait stalls, whichever it is, leave
 }
 
 }  // namespace
+
+// The library dials by this.
+extern "C" int connect(int fd, const sockaddr* to, socklen_t bytes) {
+  using Function = int (*)(int, const sockaddr*, socklen_t);
+  static const auto next = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "connect"));
+  if (const int us = dials_for_us) ::usleep(useconds_t(us));
+  return next(fd, to, bytes);
+}

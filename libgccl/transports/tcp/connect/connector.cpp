@@ -159,13 +159,15 @@ bool Connector::open(const std::shared_ptr<PortInbox>& inbox) {
   return ports_.emplace(inbox->identity().communicator, inbox).second;
 }
 
-void Connector::close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links) noexcept {
+void Connector::close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links,
+                      std::list<Arrival> arrivals) noexcept {
   {
     const std::lock_guard lock(mutex_);
     const auto i = ports_.find(inbox->identity().communicator);
     if (i != ports_.end() && i->second == inbox) ports_.erase(i);
     assert(!inbox->commands.close);  // once
     inbox->commands.links = std::move(links);
+    inbox->commands.arrivals = std::move(arrivals);
     inbox->commands.close = true;
     note_command(inbox);
   }
@@ -396,6 +398,7 @@ void Connector::end_left() {
   while (const auto inbox = left_.pop()) {
     for (auto i = pending_.begin(); i != pending_.end();) i = i->first->inbox() == inbox ? drop(i) : std::next(i);
     inbox->commands.links.clear();
+    inbox->commands.arrivals.clear();
   }
 }
 

@@ -44,9 +44,10 @@ class Connector {
 
   // Any thread. False when the communicator's number is taken.
   bool open(const std::shared_ptr<PortInbox>& inbox);
-  // Nothing will come any more, and the port's pending connections end, aborts apart. The links, and the peers'
-  // watches of this rank, end after the aborts.
-  void close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links) noexcept;
+  // Nothing will come any more, and the port's pending connections end, aborts apart. The links, the connections that
+  // they have not taken, and the peers' watches of this rank, end after the aborts.
+  void close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links,
+             std::list<Arrival> arrivals) noexcept;
   // Every peer of the port gets the fault, or where this rank `passes_on` what it has heard its neighbours: as soon as
   // there is memory, where it is short. The first abort counts.
   void abort(const std::shared_ptr<PortInbox>& inbox, const GCCL_Fault& fault, bool passes_on) noexcept;

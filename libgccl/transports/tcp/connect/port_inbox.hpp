@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,7 +45,7 @@ struct StreamPlace {
 
 // What an inbox hands over at once.
 struct InboxContents {
-  std::vector<Arrival> arrivals;
+  std::list<Arrival> arrivals;
   // Peers that cannot be dialled, or are watched no more: whether that matters depends on what is wanted of them.
   std::vector<GCCL_Fault> peer_failures;
   // Peers that read no more of what this port writes to them.
@@ -145,11 +146,14 @@ class PortInbox {
   // the others also when memory is short.
   struct Commands {
     bool abort = false, close = false, passes_on = false;
-    GCCL_Fault fault{};                        // of the abort
-    std::vector<std::unique_ptr<Link>> links;  // of a closed port, until its aborts are over: a peer that saw its
-  } commands;                                  // connection end before it hears why would take this rank for lost
-  std::shared_ptr<PortInbox> next;             // of a PortInboxList
-  bool listed = false;                         // among those with commands
+    GCCL_Fault fault{};  // of the abort
+    // A closed port's, until its aborts are over: a peer that saw its connection end before it hears why would take
+    // this rank for lost.
+    std::vector<std::unique_ptr<Link>> links;
+    std::list<Arrival> arrivals;
+  } commands;
+  std::shared_ptr<PortInbox> next;  // of a PortInboxList
+  bool listed = false;              // among those with commands
 
   // For the connector's thread alone: which peer hears of the abort next, and how many are hearing of it.
   std::uint32_t next_to_abort = 0;

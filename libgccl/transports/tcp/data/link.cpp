@@ -22,7 +22,7 @@ constexpr std::uint64_t kListenMin = 4 << 20;
 
 }  // namespace
 
-bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Completions* done) {
+bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Completions* done) {
   assert(fd);
   if (streams_.empty()) streams_.resize(c.streams);
   if (c.stream >= streams_.size() || streams_.size() != c.streams) return false;

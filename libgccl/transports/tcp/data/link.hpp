@@ -23,13 +23,13 @@ class Link {
   std::uint32_t channel() const { return channel_; }
 
   // One of `streams` connections, or a further one of a stream. False when it contradicts what is there: a second one
-  // for the same place.
+  // for the same place. Where it throws, as memory is short, the socket is still the caller's.
   struct Connection {
     std::uint32_t stream = 0, streams = 1;
     std::uint64_t number = 0;
     bool fresh = true;  // Stream::connect
   };
-  bool connect(const Connection& c, Fd fd, const Settings& settings, Completions* done);
+  bool connect(const Connection& c, Fd&& fd, const Settings& settings, Completions* done);
   // Able to transfer; more streams may still come.
   bool connected() const { return !streams_.empty() && streams_[0]; }
 

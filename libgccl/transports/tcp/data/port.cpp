@@ -65,8 +65,8 @@ Port::~Port() {
     if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
   } catch (...) {  // no memory: what is on its way is delivered without it
   }
-  if (!inbox_->aborted) links_.clear();
-  connector_->close(inbox_, std::move(links_));
+  if (!inbox_->aborted) links_.clear(), arrivals_.clear();
+  connector_->close(inbox_, std::move(links_), std::move(arrivals_));
 }
 
 Status Port::open() {
@@ -362,7 +362,9 @@ int Port::poll(GCCL_Transfer** done, int max) {
 
 void Port::read_inbox() {
   InboxContents contents = inbox_->take();
-  for (Arrival& a : contents.arrivals) {
+  // Where memory is short, a peer hears why before its connection ends.
+  for (arrivals_.splice(arrivals_.end(), contents.arrivals); !arrivals_.empty(); arrivals_.pop_front()) {
+    Arrival& a = arrivals_.front();
     auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
     if (!link) link = make_link(a.peer, a.channel);
     const bool was_connected = link->connected();

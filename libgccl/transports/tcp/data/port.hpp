@@ -1,6 +1,7 @@
 // One communicator's traffic over TCP: the links to its peers, and what becomes of their transfers.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ class Port {
   const PortIdentity& self_;
   std::vector<PortAddress>& peers_;           // the inbox's
   std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
+  std::list<Arrival> arrivals_;               // that no link has taken yet: where memory is short, they wait
   std::vector<Link*> active_;                 // with transfers in flight
   Fd epoll_;                                  // over the links' connections, once there are many
   Completions done_;
