@@ -40,7 +40,7 @@ differ() {  # HOW; its status says whether all is well
   local text code rank good=0
   # A folder of its own: Open MPI takes away the one that jobs share where one ends while another makes its own in it.
   local -x OMPI_MCA_orte_tmpdir_base=${OMPI_MCA_orte_tmpdir_base:-/tmp}/$BASHPID
-  text=$(nice -n 19 timeout 120 "$mpiexec" --oversubscribe -n 3 -x LD_PRELOAD="$drop_in" "$program" "$1" 2>&1)
+  text=$(nice -n 19 timeout 300 "$mpiexec" --oversubscribe -n 3 -x LD_PRELOAD="$drop_in" "$program" "$1" 2>&1)
   code=$?
   for rank in 0 1 2; do
     if [ $code -ne 0 ] || [ "$(grep -c "gccl_pmpi: rank $rank of 3, .*: the ranks' calls differ: " <<<"$text")" != 1 ]; then

@@ -288,7 +288,7 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       if (rank == 0) {
         // The thread that connects may still be at the new communicator's connections. The message has gone over
         // these; nothing waits for the rest of its work.
-        usleep(300000);
+        usleep(300000 * GCCL_TEST_SLOWDOWN);
         starving = true;
         const GCCL_Result aborted = GCCL_Abort(c, 3);
         usleep(100000);
@@ -303,6 +303,28 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       RANK_SUCCESS(GCCL_Comm_free(&c));
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+TEST_CASE("a connection that comes while memory is short is made once there is some") {
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    fed = true;
+    GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 0) {
+      usleep(200000 * GCCL_TEST_SLOWDOWN);  // until the thread for connections has nothing to do
+      starving = true;
+      usleep(800000);
+      starving = false;
+      RANK_SUCCESS(GCCL_Send(input, 1, GCCL_FLOAT32, 1, c));
+    } else {
+      // After half a second this rank dials the other one, to see whether it is there.
+      RANK_SUCCESS(GCCL_Recv(output, 1, GCCL_FLOAT32, 0, c));
+    }
+    RANK_SUCCESS(GCCL_Barrier(c));
+    RANK_SUCCESS(GCCL_Comm_free(&c));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
 }
 
 TEST_CASE("memory that the thread for connections does not find is an error on every rank") {

@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <new>
+
 #include "libgccl/base/status.hpp"
 
 namespace gccl::tcp {
@@ -40,7 +42,13 @@ PendingConnection::Next Accept::turn_away(const std::string& why) {
 PendingConnection::Next Accept::ready() {
   // A watcher never says anything: it has left.
   if (watched_) return Next::over;
-  switch (handshake_.advance(fd_.get())) {
+  Handshake::State state{};
+  try {
+    state = handshake_.advance(fd_.get());
+  } catch (const std::bad_alloc&) {  // honest peers dial again
+    return Next::over;
+  }
+  switch (state) {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -31,7 +32,7 @@ constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 constexpr int kAcceptsPerTurn = 1024;
 // How long nobody is accepted where not even a descriptor can be had.
 constexpr std::chrono::milliseconds kDescriptorPause{250};
-// The same, while the one that is kept in reserve is in use.
+// The same, while the one that is kept in reserve is in use, and where memory is short.
 constexpr std::chrono::milliseconds kReservePause{20};
 
 std::uint64_t random_number() {
@@ -289,12 +290,12 @@ void Connector::add(std::unique_ptr<PendingConnection> c) {
 
 void Connector::note_unauthenticated(PendingConnection* c) {
   if (c->unauthenticated() == c->among_unauthenticated) return;
-  c->among_unauthenticated = c->unauthenticated();
-  if (c->among_unauthenticated) {
+  if (c->unauthenticated()) {
     c->unauthenticated_place = unauthenticated_.insert(unauthenticated_.end(), c);
   } else {
     unauthenticated_.erase(c->unauthenticated_place);
   }
+  c->among_unauthenticated = c->unauthenticated();
 }
 
 Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
@@ -424,9 +425,15 @@ void Connector::accept_pending() {
     }
     if (!fd) return;
     if (unauthenticated_.size() >= kUnauthenticatedMax) drop_oldest();
-    auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
-    PendingConnection* const c = accepted.get();
-    add(std::move(accepted));
+    PendingConnection* c = nullptr;
+    try {
+      auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
+      c = accepted.get();
+      add(std::move(accepted));
+    } catch (const std::bad_alloc&) {  // honest peers dial again
+      if (const auto i = pending_.find(c); i != pending_.end()) drop(i);
+      return pause_listening(kReservePause);
+    }
     advance(c, &PendingConnection::ready);  // honest peers begin at once
   }
 }
