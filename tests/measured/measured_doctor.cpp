@@ -388,7 +388,7 @@ TEST_CASE(
   CHECK(found(dumps) == "missing [2]");
 
   // PyTorch's: groups 0 and 2, which are this rank's first and second; all records but the latest of group 2 are gone.
-  const auto read = [](int rank, const Json& status, int calls, bool forgotten) {
+  const auto read = [](int rank, const Json& status, int calls, bool forgotten, const Json& more = Json::object()) {
     Json dump = document_of_rank(0);
     dump["pg_config"]["2"] = {{"name", "2"}, {"desc", "data"}, {"ranks", "[0, 1, 2]"}};
     Json& entries = dump["entries"];
@@ -424,6 +424,7 @@ TEST_CASE("dumps from before and after processes joined are refused, and which b
 TEST_CASE("a document that is written value by value is the one that nlohmann writes") {
   for (const Json& due :
        {Json(), Json(true), Json(-1), Json(1ull << 63), Json(0.1), Json("a\"\\\n\u00e9\xff"), Json::array(),
+    entries[0].update(more);
         Json::object(), Json::array({Json::array(), Json::object(), 1, Json::array({Json::array({2})})}),
         Json({{"a", {{"b", Json::array()}, {"c", {1, "x", nullptr}}}}, {"d", Json::object()}, {"e", {{"f", 2.5}}}})}) {
     std::string text;
@@ -436,6 +437,10 @@ TEST_CASE("a document that is written value by value is the one that nlohmann wr
 TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {
   Folder folder;
   std::vector<std::string> words = {"doctor"};
+  // Where operations are numbered, from 0, 7 may be of the eighth call, or of a message.
+  const Json operation = {{"op_id", 2499}, {"p2p_seq_id", 0}}, call = {{"op_id", 2500}, {"p2p_seq_id", 0}};
+  CHECK(found({waits, waits_too, read(2, status(7, 2499), 2500, true, operation)}) == "waits [0,1]");
+  CHECK(found({waits, waits_too, read(2, status(7, 2500), 2500, true, call)}) == "missing [2]");
   for (int r = 0; r < 3; ++r) {
     words.push_back(folder.path / ("fr_" + std::to_string(r)));
     std::ofstream(words.back(), std::ios::binary) << pickle_of(document_of_rank(r));

@@ -160,12 +160,20 @@ bool number(const std::string& text) {
   return !text.empty() && text.size() <= 8 && text.find_first_not_of("0123456789") == text.npos;
 }
 
+// PyTorch's recorder for backends that do not record themselves has an operation's number in its group, from 0, where
+// others have a call's, from 1: messages count in it, too.
+bool numbers_operations(const json::Node& e) {
+  if (!e.has("op_id") || !e.has("p2p_seq_id")) return false;
+  const auto value = [&](const char* key) { return e.at(key).integer(0, kNumberMost); };
+  return value("op_id") < value("collective_seq_id") + value("p2p_seq_id");
+}
+
 // By group the number of the rank's latest call, which is known after the entries of all its calls were forgotten. The
 // keys of pg_status count the groups that this rank made; entries alone say which is whose. What is left over belongs
 // together where there is one of each, or where names are numbers, which grow as groups are made.
 std::map<std::string, std::uint64_t> calls_made(const json::Node& root, const std::vector<json::Node>& entries) {
   std::map<std::string, std::uint64_t> made;
-  if (!root.has("pg_status")) return made;
+  if (!root.has("pg_status") || std::ranges::any_of(entries, numbers_operations)) return made;
   const json::Node status = root.at("pg_status");
   const auto take = [&](const std::string& group, const std::string& key) {
     if (const json::Node s = status.at(key); s.has("last_enqueued_collective"))
