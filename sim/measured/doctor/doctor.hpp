@@ -42,7 +42,7 @@ struct DumpedFailure {
 };
 struct DumpedGroup {
   std::string name;
-  std::vector<std::uint32_t> ranks;       // of the job
+  std::vector<std::uint32_t> ranks;       // of the job; empty: not known
   std::vector<DumpedCall> calls;          // in order
   std::vector<DumpedMessage> messages;    // in order
   std::optional<std::uint64_t> made = 0;  // the number of its latest call where `calls` has none as late; none: unknown

@@ -47,12 +47,15 @@ std::map<std::uint32_t, const DumpOfRank*> by_rank(const std::vector<DumpOfRank>
   return of;
 }
 
-// PyTorch's split_group names all groups that one call makes alike: they have no rank in common.
+// PyTorch's split_group names all groups that one call makes alike: they have no rank in common. Where a dump does not
+// say who is in a group, anybody who left one may be.
 std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
   std::vector<MergedGroup> groups;
+  Ranks anybody;
+  for (const DumpOfRank& d : dumps) anybody.insert(d.rank);
   for (const DumpOfRank& d : dumps) {
     for (const DumpedGroup& g : d.groups) {
-      const Ranks ranks(g.ranks.begin(), g.ranks.end());
+      const Ranks ranks = g.ranks.empty() ? anybody : Ranks(g.ranks.begin(), g.ranks.end());
       auto found = groups.begin();
       while (found != groups.end() && (found->name != g.name || apart(found->ranks, ranks))) ++found;
       if (found == groups.end()) found = groups.insert(groups.end(), {.name = g.name, .ranks = ranks, .of = {}});

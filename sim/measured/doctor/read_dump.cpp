@@ -218,16 +218,22 @@ DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file)
   std::map<std::string, std::vector<const json::Node*>> entries_of;  // by group
   for (const json::Node& e : entries) entries_of[e.at("process_group").items(2, 2)[0].string()].push_back(&e);
   const std::map<std::string, std::uint64_t> made = calls_made(root, entries);
-  for (const auto& [id, config] : root.at("pg_config").members()) {
+  std::map<std::string, std::optional<json::Node>> config_of;  // by group
+  for (const auto& [id, config] : root.at("pg_config").members()) config_of.emplace(id, config);
+  // PyTorch's Gloo keeps one group, without a name and with another one's ranks: no call is of that.
+  config_of.erase("");
+  for (const auto& [id, unused] : entries_of) config_of.try_emplace(id);
+  for (const auto& [id, config] : config_of) {
     DumpedGroup g;
     g.name = id;
     g.made = all ? std::optional<std::uint64_t>(0) : std::nullopt;
     // After a message pg_status has its number instead.
     if (const auto found = made.find(id); found != made.end() && entries_of[id].empty()) g.made = found->second;
     g.all_messages = all;
-    if (const auto desc = config.find("desc"); desc && desc->string() != "undefined" && !desc->string().empty())
-      g.name += " (" + desc->string() + ")";
-    g.ranks = dumped_ranks(config.at("ranks"));
+    const auto desc =
+        config ? config->find("desc") : std::optional(entries_of[id][0]->at("process_group").items(2, 2)[1]);
+    if (desc && desc->string() != "undefined" && !desc->string().empty()) g.name += " (" + desc->string() + ")";
+    if (config) g.ranks = dumped_ranks(config->at("ranks"));
     std::vector<std::int64_t> batch_of;  // of each message that is part of a batch its number; else -1
     bool scheduled = false;              // the latest call is
     bool ends_unknown = true;            // of all calls
