@@ -105,10 +105,16 @@ class Measurement {
 
   std::optional<Sample> between_nodes() const {
     if (members_.size() < 2) return std::nullopt;
-    const Ranks &a = members_.front(), &b = members_.back();
+    // The two with the most ranks, of which the most pairs send at once; of equal ones those that are farthest apart.
+    std::vector<Ranks> nodes = members_;
+    std::stable_sort(nodes.begin(), nodes.end(), [](const Ranks& x, const Ranks& y) { return x.size() > y.size(); });
+    std::size_t last = nodes.size() - 1;
+    while (nodes[last].size() < nodes[1].size()) --last;
+    const Ranks &a = nodes[0], &b = nodes[last];
     Sample s{.pairs = {{a[0], b[0]}}};
-    for (std::size_t n = members_.size() - 2; n > 0; --n) add_pair(s, a[0], members_[n][0]);
-    for (std::size_t n = 0; n < members_.size() && n <= kPeersMost; ++n) s.fan.push_back(members_[n][0]);
+    for (std::size_t n = nodes.size() - 1; n > 0; --n)
+      if (n != last) add_pair(s, a[0], nodes[n][0]);
+    for (std::size_t n = 0; n < nodes.size() && n <= kPeersMost; ++n) s.fan.push_back(nodes[n][0]);
     const std::size_t both = std::min(a.size(), b.size());
     for (std::size_t i = 0; both > 1 && i < both; ++i) s.at_once.emplace_back(a[i], b[i]);
     return s;

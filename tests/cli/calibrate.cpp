@@ -22,7 +22,7 @@ Ended on_ranks(int ranks, int nodes, Words words, const Surroundings& around) {
   if (nodes > 1)
     for (const std::string& word :
          {std::string("sh"), std::string("-c"),
-          fmt::format("GCCL_HOST=node$((GCCL_RANK / {})); export GCCL_HOST; exec \"$@\"", ranks / nodes),
+          fmt::format("GCCL_HOST=node$((GCCL_RANK * {} / {})); export GCCL_HOST; exec \"$@\"", nodes, ranks),
           std::string("sh")})
       all.push_back(word);
   all.emplace_back(GCCL_PROGRAM);
@@ -100,7 +100,8 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
   for (const Ranks& r :
        {Ranks{2, 1, "shm,tcp", {"memory"}, {"shared-memory"}}, Ranks{4, 1, "tcp", {"memory"}, {"tcp-loopback"}},
         Ranks{2, 2, "shm,tcp", {"bus", "nic"}, {"tcp"}},
-        Ranks{4, 2, "shm,tcp", {"bus", "memory", "nic"}, {"shared-memory", "tcp"}}}) {
+        Ranks{4, 2, "shm,tcp", {"bus", "memory", "nic"}, {"shared-memory", "tcp"}},
+        Ranks{5, 3, "shm,tcp", {"bus", "memory", "nic"}, {"shared-memory", "tcp"}}}) {
     CAPTURE(r.ranks);
     CAPTURE(r.nodes);
     CAPTURE(r.backends);
@@ -127,7 +128,10 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
     const auto loaded = gccl::load_cluster(folder.path / "sub/c.json");
     CHECK(loaded->cards() == unsigned(r.ranks));
     CHECK(loaded->nodes() == unsigned(r.nodes));
-    CHECK(json_of(folder.path / "all.json")["schema"] == "gccl/calibration/1");
+    const nlohmann::json all = json_of(folder.path / "all.json");
+    CHECK(all["schema"] == "gccl/calibration/1");
+    // Nodes with several ranks have a rate of all of them, whatever the other nodes have.
+    CHECK(all["classes"].back()["at_once"].is_null() == (r.nodes == 1 || r.ranks == r.nodes));
     CHECK(run_gccl({"topology", "sub/c.json"}, folder.path).code == 0);
     const Ended bench = on_ranks(r.ranks, r.nodes, {"bench", "--max-bytes", "4KiB", "--backend", r.backends},
                                  {.folder = folder.path, .environment = {"GCCL_PARAMETERS=p.json"}});
