@@ -44,6 +44,12 @@ std::string parse_hosts(const std::string& text, std::vector<std::string>* slots
   return {};
 }
 
+// Each host's own.
+bool is_loopback(const std::string& entry) {
+  const std::string host = entry.substr(entry.find('@') + 1);
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 // How to say what the launcher's own variables hold; null for other names.
 const char* said_otherwise(std::string_view name) {
   if (name == "GCCL_STORE") return "--store URL";
@@ -86,6 +92,12 @@ std::string resolve(const Typed& t, Options* o) {
   if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
   if (o->port != 0 && !o->store.empty())
     return fmt::format("--port {}: only without --store, which says where the ranks meet", o->port);
+  if (!o->local && o->store.empty() && is_loopback(o->hosts[0]))
+    if (const auto other = std::ranges::find_if_not(o->hosts, is_loopback); other != o->hosts.end())
+      return fmt::format(
+          "--hosts: the ranks meet on the first host, and \"{}\" is another one on \"{}\": expected its name or "
+          "address there, or --store",
+          o->hosts[0], *other);
   StoreUrl store;
   if (!o->store.empty())
     if (const Status s = parse_store(o->store, &store); !s.ok()) return fmt::format("--store: {}", s.text());
