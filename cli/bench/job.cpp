@@ -65,8 +65,11 @@ void Job::barrier_asleep() {
   w.what.kind = std::uint8_t(Collective::barrier);
   w.call.kind = Collective::barrier;
   Operation* op = nullptr;
+  const std::int64_t limit_ms = comm_->timeout_ms();
+  comm_->set_timeout(GCCL_TIMEOUT_NONE);  // what the others do meanwhile is many calls
   Status s = comm_->start(std::move(w), &op);
   while (s.ok() && op && !CommunicatorCore::test(op, &s)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  comm_->set_timeout(limit_ms);
   hold(s);
 }
 

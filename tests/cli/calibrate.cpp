@@ -139,6 +139,13 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
   }
 }
 
+TEST_CASE("ranks that wait while others measure wait longer than a call may take") {
+  const Folder folder;
+  const Ended ended = on_ranks(3, 1, {"calibrate", "-o", "p.json", "--seconds", "6", "--max-bytes", "64KiB"},
+                               {.folder = folder.path, .environment = {"GCCL_TIMEOUT_MS=2000"}});
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+}
+
 // Wrong units are looked for (bits for bytes are 8 times; under sanitizers only those of a thousand), not accuracy.
 // Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
 TEST_CASE("an exchange on the calibrated cluster takes as long as real ranks take, within a factor") {
