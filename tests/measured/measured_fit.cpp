@@ -237,6 +237,17 @@ TEST_CASE("gccl fit says where a value ends at its limit") {
   CHECK(e.out.find("links/wire/bandwidth_GBps        2     4  as far as it may") != std::string::npos);
 }
 
+TEST_CASE("gccl fit says why nothing is fitted of a set whose closed forms go by transports") {
+  const Folder folder;
+  folder.write("m.csv",
+               "nodes,gpus_per_node,collective,bytes,time_us\n1,2,allreduce,1024,1\n1,2,allreduce,4096,2\n"
+               "1,2,allreduce,16384,4\n1,2,allreduce,65536,8\n");
+  const Ended e = run_gccl({"fit", "m.csv", "--cluster", "host", "-o", "fitted.json"}, folder.path);
+  REQUIRE_MESSAGE(e.code == 0, e.err);
+  CHECK_MESSAGE(e.out.find("No point depends on card/overhead_ns, ") != std::string::npos, e.out);
+  CHECK(e.out.find("closed forms go by its \"transports\" and not by cards and links") != std::string::npos);
+}
+
 TEST_CASE("gccl fit writes nothing that a set may not hold") {
   const Folder folder;
   Json set = Json::parse(kWrongSet);

@@ -43,6 +43,7 @@ struct FitReport {
   };
   std::vector<Value> fitted;
   std::vector<std::string> undetermined;  // no point's prediction depends on them
+  bool by_transports = false;             // the set has `backends`: predictions go by its `transports`, not fitted
   // By scale. Before: of the set as it was given, with its corrections. After: with those that are found, but of what
   // is fitted without, which they would leave no error of.
   std::vector<Errors> used, held_out;

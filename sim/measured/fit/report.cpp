@@ -44,7 +44,7 @@ Json correction_json(const Correction& c, const std::string& source) {
   if (!c.of.algorithm.empty()) correction["algorithm"] = c.of.algorithm;
   if (!c.of.protocol.empty()) correction["protocol"] = c.of.protocol;
   if (c.more_nodes) correction["more_nodes"] = true;
-  for (const double ns : c.extra_ns) correction["extra_us"].push_back(rounded(ns / 1e3));
+  for (const double ns : c.extra_ns) correction["extra_us"].push_back(rounded(ns / 1e3) + 0.0);  // no -0.0
   return correction;
 }
 
@@ -168,6 +168,10 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
         c.more_nodes, c.more_nodes == 1 ? " holds" : "s hold", c.next_with_percent, c.next_without_percent);
   if (!r.undetermined.empty())
     text += fmt::format("No point depends on {}: left as they were.\n", fmt::join(r.undetermined, ", "));
+  if (r.by_transports)
+    text +=
+        "The set has \"backends\", so closed forms go by its \"transports\" and not by cards and links: gccl calibrate "
+        "measures those, and they are not fitted.\n";
   if (r.outliers)
     text += fmt::format("{} {} not fitted.\n", counted(r.outliers, "outlier"), r.outliers == 1 ? "was" : "were");
   if (r.held_out_outliers)
