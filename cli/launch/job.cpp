@@ -79,6 +79,8 @@ bool was_killed(const Running& r) {
   const int signal = killed_by(r);
   return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
+// What it means the program says, or GCCL_DUMP_SIGNAL.
+bool is_the_programs(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 // The reader of standard output has left, as `head` does, and the rank died of it. Shells say nothing then either.
@@ -243,6 +245,7 @@ void Runner::pass_input(Running& r, const std::string& more) {
 }
 
 void Runner::signal_all(int signal) {
+  const bool wakes = signal != SIGKILL && !is_the_programs(signal);  // who is stopped could not end
   for (Running& r : ranks_) {
     if (r.ended) continue;
     if (r.remote && r.input) {
@@ -250,7 +253,7 @@ void Runner::signal_all(int signal) {
       if (signal == SIGKILL) r.input.reset(), r.to_write.clear();
     } else {
       kill(-r.pid, signal);
-      if (signal != SIGKILL) kill(-r.pid, SIGCONT);
+      if (wakes) kill(-r.pid, SIGCONT);
     }
   }
 }
@@ -337,6 +340,10 @@ void Runner::on_signals() {
   while (::read(signals_.get(), &info, sizeof info) == ssize_t(sizeof info)) {
     const int signal = int(info.ssi_signo);
     if (signal == SIGCHLD) continue;  // several may have become one: all ranks are looked at anyway
+    if (is_the_programs(signal)) {
+      signal_all(signal);
+      continue;
+    }
     if (!result_) result_ = 128 + signal;
     asked_to_end_ = true;
     if (kill_at_) {
@@ -430,7 +437,7 @@ int Runner::run() {
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
   // What was ignored before (nohup; a shell's background commands) stays so: a blocked signal would reach signals_.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction before {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaddset(&mask, signal);
   }

@@ -1,10 +1,12 @@
 // `gccl launch` as a user meets it: real processes, real signals. Over ssh: launch_ssh.cpp.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -340,6 +342,22 @@ TEST_CASE("signals are passed on, and leave no orphan") {
     const std::string line = signal == SIGINT ? "got INT\n" : "got TERM\n";
     CHECK(e.out == line + line);
     CHECK(all_gone_soon(ids));
+  }
+}
+
+TEST_CASE("signals that are the program's are passed on, and end nothing") {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    const std::string name = sigabbrev_np(signal);
+    const Folder folder;
+    Launch job({"-n", "2", "--", "sh", "-c",
+                fmt::format("trap 'echo got {}; got=1' {}; echo $$ > {}/$GCCL_RANK; until [ \"$got\" ]; do sleep 0.02; "
+                            "done; exit 0",
+                            name, name, folder.path.string())});
+    ids_in(folder.path, 2);
+    kill(job.pid(), signal);
+    const Ended e = job.wait();
+    CHECK_MESSAGE(e.code == 0, e.err);
+    CHECK(e.out == fmt::format("got {}\ngot {}\n", name, name));
   }
 }
 

@@ -74,6 +74,19 @@ TEST_CASE("over ssh: a signal that the launcher passes on ends a rank as it ends
   CHECK(e.out == here.out);
 }
 
+TEST_CASE("over ssh: a signal that is the program's is passed on, and ends nothing") {
+  const Folder folder, ids;
+  Launch job({"--hosts", "a", "--", "sh", "-c",
+              "trap 'echo got; got=1' USR1; echo $$ > " + ids.path.string() +
+                  "/0; until [ \"$got\" ]; do sleep 0.02; done; exit 0"},
+             {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder)});
+  ids_in(ids.path, 1);
+  kill(job.pid(), SIGUSR1);
+  const Ended e = job.wait();
+  CHECK_MESSAGE(e.code == 0, e.err);
+  CHECK(e.out == "got\n");
+}
+
 TEST_CASE("over ssh: what keeps a rank from starting is said without the script that starts it") {
   Folder folder;
   const std::string elsewhere = folder.write(
