@@ -1,7 +1,9 @@
 // `gccl bench` under mpirun, over the backend "mpi".
+#include <fmt/format.h>
 #include <mpi.h>
 
 #include "cli/bench/run.hpp"
+#include "libgccl/bootstrap/identity.hpp"
 
 namespace {
 
@@ -21,6 +23,14 @@ extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& ar
   GCCL_Config config = GCCL_CONFIG_INIT;
   MPI_Comm_rank(MPI_COMM_WORLD, &config.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &config.size);
+  // Each process of a launcher that MPI does not know is a world of its own.
+  gccl::Identity started;
+  if (config.size == 1 && gccl::identify(gccl::process_environment(), -1, -1, &started).ok() && started.size > 1) {
+    *error = fmt::format(
+        "--backend mpi: {} has started {} ranks, of which MPI knows nothing: expected mpirun, or --backend native",
+        started.launcher->name, started.size);
+    return 2;
+  }
   config.backends = "mpi";
   config.progress_thread = 0;
   config.allgather = [](const void* mine, void* all, size_t bytes, void*) {

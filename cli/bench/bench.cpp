@@ -1,9 +1,7 @@
 // `gccl bench`: times collectives on a real backend and checks what they leave behind.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <initializer_list>
 
 #include "cli/bench/options.hpp"
 #include "cli/bench/run.hpp"
@@ -15,15 +13,15 @@
 namespace gccl {
 namespace {
 
-// The word after --backend; where there is none, what the process was started by. Ranks of gccl launch and torchrun
-// inherit what MPI's launcher says of the shell that these were started in.
+// The word after --backend; where there is none, what the process was started by. Ranks of gccl launch inherit what
+// MPI's launcher says of the shell that it was started in.
 std::string backend_asked(const std::vector<std::string>& args) {
   if (const std::string stated = word_after("--backend", args); !stated.empty()) return stated;
   const Environment environment = without_empty(process_environment());
-  const auto any_set = [&](std::initializer_list<const char*> names) {
-    return std::ranges::any_of(names, [&](const char* name) { return environment(name) != nullptr; });
-  };
-  return !any_set({"GCCL_RANK", "RANK"}) && any_set({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) ? "mpi" : "native";
+  if (environment("GCCL_RANK")) return "native";
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (environment(name)) return "mpi";
+  return "native";
 }
 
 bench::Entry entry_of(const std::string& backend) {

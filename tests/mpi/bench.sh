@@ -70,4 +70,9 @@ wrong 'have no effect on auto' --chunks 2
 wrong 'cannot be written' --json /nonexistent/rows.json
 # The address sanitizer ends a program that asks for so much.
 [ -n "${GCCL_TEST_SANITIZED:-}" ] || wrong 'not enough memory' --max-bytes 1000TiB
+
+# A launcher of whose ranks MPI knows nothing.
+"$gccl" launch -n 2 -- "$gccl" bench --backend mpi --max-bytes 8 >"$work/out" 2>"$work/err"
+[ $? -eq 2 ] || fail "ranks of gccl launch were measured one by one"
+grep -qF 'GCCL has started 2 ranks, of which MPI knows nothing: expected mpirun' "$work/err" || fail "not said why"
 exit $failed
