@@ -54,7 +54,9 @@ Command calibrate_table(Options& o, Typed& t) {
   app.add_option("--min-bytes", t.bytes_min, "Smallest message")->value("SIZE")->capture_default_str();
   app.add_option("--max-bytes", t.bytes_max, "Largest message")->value("SIZE")->capture_default_str();
   app.add_option("--factor", o.factor, "From one size to the next")->check(Range{2, 1024})->capture_default_str();
-  app.add_option("--seconds", o.seconds, "How long to measure, about")->check(Range{0.1, 3600})->capture_default_str();
+  app.add_option("--seconds", o.seconds, "How long to measure, about; each size 2000 times at most")
+      ->check(Range{0.1, 3600})
+      ->capture_default_str();
   app.add_option("--pairs", o.pairs, "Pairs of ranks of each class; all but the first are only compared with it")
       ->check(Range{1, 64})
       ->capture_default_str();
