@@ -351,6 +351,23 @@ TEST_CASE("of a backend that does not say when calls end the rank that has made 
                   "not entered it: it has made 2 calls, and may be in any call") != std::string::npos);
 }
 
+TEST_CASE("of a backend that does not say when calls end who has made one that others lack is named after them") {
+  // Rank 0 has made a call of the first group, ranks 1 and 2 one of the second, and rank 3, which is in both, none.
+  const auto group = [](const char* name, std::vector<std::uint32_t> ranks, bool made_one) {
+    sim::DumpedGroup g{.name = name, .ranks = std::move(ranks), .calls = {}, .messages = {}};
+    if (made_one) g.calls.push_back(made(1, "broadcast", true));
+    g.ends_known = !made_one;
+    return g;
+  };
+  std::vector<sim::DumpOfRank> dumps(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    dumps[rank].rank = rank;
+    dumps[rank].groups.push_back(group("first", {0, 1, 2, 3}, rank == 0));
+    if (rank > 0) dumps[rank].groups.push_back(group("second", {1, 2, 3}, rank < 3));
+  }
+  CHECK(found(dumps) == "missing [3]; missing [3]; missing [1]; missing [2]");
+}
+
 TEST_CASE("in a group of which a dump has calls alone may be anybody who left one") {
   // As Gloo of PyTorch 2.15 records two groups: what it says of groups is of neither.
   const auto read = [](int rank, int calls, int others) {

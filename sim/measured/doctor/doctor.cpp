@@ -106,6 +106,9 @@ nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
         waiting.insert(rank);
     }
   }
+  // Where no dump says when calls end: who has made one that others have not.
+  for (const auto& [rank, whom] : waits.wait_for)
+    if (!whom.empty()) waiting.insert(rank);
   Json all = std::move(differences.list);
   const auto append = [&all](const Findings& findings) {
     for (const Json& f : findings.list) all.push_back(f);
