@@ -32,8 +32,9 @@ std::vector<std::byte> tcp_store_hello(Rank rank, Rank size);
 // GCCL_ERR_INVALID_ARGUMENT unless it is the hello of one of the ranks 1 .. size-1 of a job of this size.
 Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* rank);
 
-// Where its server listens.
-Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out);
+// Where its server listens. `elsewhere`: where this machine has none of the host's addresses, what is to be said of
+// that if nobody comes, as rank 0 may be on another machine than was thought.
+Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out, std::string* elsewhere = nullptr);
 // "tcp://HOST:PORT".
 std::string text_of(const HostPort& at);
 // Refuses addresses beyond loopback when there is no secret.

@@ -49,11 +49,13 @@ struct Member {
 
 class TcpStoreServer : public Exchange {
  public:
-  TcpStoreServer(const TcpStore& store, Fd listener)
+  // `elsewhere`: what is to be said of the store's address where nobody comes.
+  TcpStoreServer(const TcpStore& store, Fd listener, std::string elsewhere)
       : store_(store),
         listener_(std::move(listener)),
         log_(fmt::format("rank 0, store {}", text_of(store.at))),
-        members_(store.size) {}
+        members_(store.size),
+        elsewhere_(std::move(elsewhere)) {}
 
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     if (!broken_.ok()) return broken_;
@@ -92,7 +94,8 @@ class TcpStoreServer : public Exchange {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < store_.size; ++r)
       if (!members_[r].arrived) ranks.push_back(r);
-    return fmt::format("{} (store {}){}", missing_text(ranks, store_.size, limit_ms_), text_of(store_.at), refusals_);
+    return fmt::format("{} (store {}){}{}", missing_text(ranks, store_.size, limit_ms_), text_of(store_.at), refusals_,
+                       elsewhere_);
   }
 
   // The rank that was refused may be the one that is missing: all ranks get to read why.
@@ -315,7 +318,8 @@ class TcpStoreServer : public Exchange {
   std::list<Pending> pending_;
   std::vector<Member> members_;  // [0] is this rank, never connected
   std::vector<pollfd> polled_;
-  bool first_ = true;     // the first round, in which ranks still come
+  bool first_ = true;  // the first round, in which ranks still come
+  const std::string elsewhere_;
   std::string refusals_;  // reasons, each once
   Status doomed_;
   Status broken_;
@@ -331,15 +335,18 @@ class TcpStoreServer : public Exchange {
 
 // A name may mean loopback here and something else on other machines (Debian's /etc/hosts), and an address may be a
 // router's: then, and with a secret only, everywhere.
-Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out) {
+Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out, std::string* elsewhere) {
   const SocketAddress numeric = SocketAddress::numeric(store.at.host, store.at.port);
   if (Status s = resolve(store.at.host, store.at.port, out); !s.ok()) return s;
   for (const SocketAddress& a : *out)
     if (Status s = check_reach(store, a); !s.ok()) return s;
   if (store.secret.empty() || store.at.host == "localhost") return {};
-  const auto own = interface_addresses();
-  const bool here = numeric.is_loopback() || std::find(own.begin(), own.end(), numeric.with_port(0)) != own.end();
-  if (numeric.valid() && here) return {};
+  const auto is_here = [own = interface_addresses()](const SocketAddress& a) {
+    return a.is_loopback() || std::find(own.begin(), own.end(), a.with_port(0)) != own.end();
+  };
+  if (numeric.valid() && is_here(numeric)) return {};
+  if (elsewhere && std::none_of(out->begin(), out->end(), [&](const auto& a) { return a.is_any() || is_here(a); }))
+    *elsewhere = fmt::format("; rank 0 is on a machine without the address {}", (*out)[0].host());
   *out = {SocketAddress::any(store.at.port, AF_INET6), SocketAddress::any(store.at.port, AF_INET)};
   return {};
 }
@@ -347,7 +354,8 @@ Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out) {
 Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* out) {
   assert(store.rank == 0 && store.size > 0);
   std::vector<SocketAddress> addresses;
-  if (Status s = store_addresses(store, &addresses); !s.ok()) return s;
+  std::string elsewhere;
+  if (Status s = store_addresses(store, &addresses, &elsewhere); !s.ok()) return s;
   allow_descriptors(2 * std::size_t(store.size) + kStrangers + 256);  // members, and as many pending and kStrangers
   const Deadline deadline = Deadline::in_ms(std::min(kBindMs, store.start_timeout_ms));
   for (;;) {
@@ -356,7 +364,7 @@ Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* o
       Fd listener;
       s = listen_on(a, &listener);
       if (!s.ok()) continue;
-      *out = std::make_unique<TcpStoreServer>(store, std::move(listener));
+      *out = std::make_unique<TcpStoreServer>(store, std::move(listener), std::move(elsewhere));
       return {};
     }
     if (deadline.passed())

@@ -396,6 +396,17 @@ TEST_CASE("TCP store: without a secret only loopback will do") {
     }
 }
 
+TEST_CASE("TCP store: where nobody comes to an address that is not this machine's, that is said") {
+  for (const std::string host : {"192.0.2.1", "127.0.0.1", "0.0.0.0", "::"}) {
+    CAPTURE(host);
+    std::unique_ptr<Exchange> e;
+    REQUIRE(open_tcp_store({{host, free_port()}, 0, 2, "secret", 1000}, &e).ok());
+    const Status s = meet(*e, 0, 2, 1, 100);
+    CHECK(s.code() == GCCL_ERR_TIMEOUT);
+    CHECK(has(s.text(), "; rank 0 is on a machine without the address " + host) == (host == "192.0.2.1"));
+  }
+}
+
 TEST_CASE("TCP store: a port that is in use is waited for, and then reported") {
   Fd other;
   REQUIRE(listen_on(SocketAddress::loopback(0), &other).ok());
