@@ -220,6 +220,16 @@ TEST_CASE("the planner goes by what was measured, and by what is compiled in whe
   CHECK(loopback.costs.net.alpha_ns == transport_model("tcp-loopback").costs.net.alpha_ns);
 }
 
+TEST_CASE("which cards ranks have that are not numbered node by node is said, as a scenario takes it") {
+  sim::Calibration c = calibrated_job(true);
+  const auto text = [&] { return sim::calibration_text(c, sim::fit_calibration(c), 100); };
+  CHECK(text().find("placement") == std::string::npos);
+  c.node = {0, 1, 0, 1};
+  CHECK(text().find(R"("placement": {"cards": [0, 2, 1, 3]})") != std::string::npos);
+  c.node = {0, 1, 2, 1};
+  CHECK(text().find(R"("placement": {"cards": [0, 1, 3, 2]})") != std::string::npos);
+}
+
 TEST_CASE("one peer shows no more than a bound of the overheads, and a message's time holds them") {
   sim::Calibration c = calibrated_job(false);
   for (sim::Curve* curve : {&c.inside->fan_out, &c.inside->fan_in}) *curve = {{1}, {{700, 710, 690}}};

@@ -1,9 +1,11 @@
 // What a calibration found, for people and for programs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
@@ -130,6 +132,15 @@ void add_remarks(const std::string& what, const CurveFit& f, std::vector<std::st
         fmt::format("{}: {:.0f} % of the samples took more than twice as long as the median.", what, 100 * outliers));
 }
 
+// On which card of the cluster each rank is: those of a node are consecutive.
+std::vector<Rank> cards_of(const Calibration& c) {
+  std::vector<Rank> by_node(c.ranks()), card(c.ranks());
+  std::iota(by_node.begin(), by_node.end(), Rank(0));
+  std::ranges::stable_sort(by_node, {}, [&](Rank r) { return c.node[r]; });
+  for (Rank i = 0; i < c.ranks(); ++i) card[by_node[i]] = i;
+  return card;
+}
+
 std::vector<std::string> remarks_of(const Calibration& c, const CalibrationFit& fit) {
   std::vector<std::string> all;
   const auto add_class = [&](const char* what, const PairClass& p, const ClassFit& f) {
@@ -145,6 +156,11 @@ std::vector<std::string> remarks_of(const Calibration& c, const CalibrationFit& 
   };
   if (fit.inside) add_class("inside a node", *c.inside, *fit.inside);
   if (fit.between) add_class("between nodes", *c.between, *fit.between);
+  if (!std::ranges::is_sorted(c.node))
+    all.push_back(
+        fmt::format("Ranks are not numbered node by node, as the cards of the cluster are: scenarios on it have their "
+                    "order, and so their plans, with \"placement\": {{\"cards\": [{}]}}.",
+                    fmt::join(cards_of(c), ", ")));
   if (c.oversubscribed)
     all.push_back(
         "There are more ranks than processors. Ranks that wait sleep meanwhile, but calls of all ranks will be "
