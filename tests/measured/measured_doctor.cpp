@@ -450,7 +450,10 @@ TEST_CASE(
     return Json{{"0", {{"last_enqueued_collective", calls}}}, {"1", {{"last_enqueued_collective", others}}}};
   };
   const sim::DumpOfRank waits = read(0, status(8, 2500), 8, false), waits_too = read(1, status(8, 2500), 8, false);
-  CHECK(found({waits, waits_too, read(2, status(8, 2500), 2500, true)}) == "waits [0,1]");
+  const std::vector<sim::DumpOfRank> enqueued = {waits, waits_too, read(2, status(8, 2500), 2500, true)};
+  CHECK(found(enqueued) == "waits [0,1]");
+  CHECK(sim::doctor_text(sim::examined(enqueued)).find("what rank 2 has done in this group is not in its dump") !=
+        std::string::npos);
   CHECK(found({waits, waits_too, read(2, status(7, 2500), 2500, true)}) == "missing [2]");
   CHECK(found({waits, waits_too, read(2, status(-1, 2500), 2500, true)}) == "missing [2]");
   CHECK(found({waits, waits_too, read(2, nullptr, 2500, true)}) == "waits [0,1]");

@@ -93,9 +93,12 @@ Chains followed(std::map<std::uint32_t, const DumpedCall*> waits) {
   return out;
 }
 
-// The rank has ended call n, whose record is gone; else that is not known.
+// The rank has ended call n, whose record is gone; else that is not known. Where all records are gone its latest number
+// may be a message's.
 bool ended(const DumpedGroup& d, std::uint64_t n) {
-  return d.oldest_in_flight || d.calls.empty() || n > d.calls.front().sequence ||
+  if (d.oldest_in_flight) return true;
+  if (d.calls.empty()) return false;
+  return n > d.calls.front().sequence ||
          std::any_of(d.calls.begin(), d.calls.end(), [](const DumpedCall& c) { return c.completed; });
 }
 
