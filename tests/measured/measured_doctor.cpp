@@ -343,6 +343,7 @@ TEST_CASE("of a backend that does not say when calls end the rank that has made 
   };
   CHECK(found({read(0, 3), read(1, 3), read(2, 3)}).empty());
   CHECK(found({read(0, 3), read(1, 3)}).empty());
+  CHECK(sim::doctor_text(sim::examined({read(0, 3)})).starts_with("1 dump: no rank"));
   CHECK(found({read(0, 3), read(1, 3), read(2, 3, "gloo:broadcast")}) == "differs [2]");
   const std::vector<sim::DumpOfRank> one_behind = {read(0, 4), read(1, 2), read(2, 4)};
   CHECK(found(one_behind) == "missing [1]");

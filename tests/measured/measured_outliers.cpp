@@ -48,6 +48,13 @@ TEST_CASE("a point several times slower than those beside it is an outlier, a st
   CHECK(planted({{0, 0.01}}) == std::vector<std::size_t>{0});  // nothing was sent, and the next is not slow beside it
   CHECK(planted({{9, 0.2}}) == std::vector<std::size_t>{9});
   CHECK(planted({{9, 0.3}}).empty());
+  const auto why_times = [&](double factor) {
+    std::vector<Measurement> rows = curve;
+    rows[5].time_us *= factor;
+    return outliers_of(rows)[5];
+  };
+  CHECK(why_times(20) == "20 times what the sizes beside it suggest");
+  CHECK(why_times(400) == "400 times what the sizes beside it suggest");
   // Another protocol from 64 KiB on: three times as slow, and it stays.
   std::vector<std::pair<std::size_t, double>> step;
   for (std::size_t i = 13; i < 28; ++i) step.emplace_back(i, 3.0);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/measured/doctor/merged.hpp"
 
 namespace gccl::sim {
@@ -181,8 +182,8 @@ void find_waiting(const MergedDumps& all, const MergedGroup& g, Findings& out, F
   for (const std::uint32_t rank : waiting) out.wait_for[rank].insert(missing.begin(), missing.end());
   for (const std::uint32_t rank : missing)
     to.add("missing", g, n, {rank},
-           fmt::format("{}; rank {} has not entered it: it has made {} calls, and {}.", in, rank, *g.last(rank),
-                       all.elsewhere(&g, rank)));
+           fmt::format("{}; rank {} has not entered it: it has made {}, and {}.", in, rank,
+                       counted(*g.last(rank), "call"), all.elsewhere(&g, rank)));
   if (!silent.empty()) {
     Ranks blamed;
     std::set_intersection(silent.begin(), silent.end(), chains.ends.begin(), chains.ends.end(),

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/doctor/merged.hpp"
 
@@ -160,15 +161,15 @@ std::string doctor_text(const nlohmann::json& document) {
   const Ranks absent = document["absent"].get<Ranks>();
   const std::string none = absent.empty() ? "" : fmt::format("; {} left none", ranks_text(absent));
   if (findings.empty())
-    return fmt::format("{} dumps: no rank holds up the others{}.\n", document["dumps"].size(), none);
+    return fmt::format("{}: no rank holds up the others{}.\n", counted(document["dumps"].size(), "dump"), none);
   Ranks culprits;
   for (const Json& r : findings[0]["ranks"]) culprits.insert(r.get<std::uint32_t>());
   out += fmt::format("culprit: {}\n{}\n", ranks_text(culprits), findings[0]["text"].get<std::string>());
   for (std::size_t i = 1; i < findings.size(); ++i)
     out += fmt::format("also, in group {}: {}\n", findings[i]["group"].get<std::string>(),
                        findings[i]["text"].get<std::string>());
-  return out + fmt::format("(group {}; {} dumps{})\n", findings[0]["group"].get<std::string>(),
-                           document["dumps"].size(), none);
+  return out + fmt::format("(group {}; {}{})\n", findings[0]["group"].get<std::string>(),
+                           counted(document["dumps"].size(), "dump"), none);
 }
 
 }  // namespace gccl::sim

@@ -123,7 +123,8 @@ std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
   std::vector<std::string> why(rows.size());
   const auto say = [&](std::size_t row, double times, std::string_view beside) {
     if (times != 1 && why[row].empty())
-      why[row] = fmt::format("{:.2g} times what the {} beside it suggest", times, beside);
+      why[row] = fmt::format("{} times what the {} beside it suggest",
+                             times < 99.5 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times), beside);
   };
   by_size.judge([&](std::size_t row, double times) { say(row, times, "sizes"); });
   // Where most sizes of a number of nodes are odd, that is how the system is with so many.
