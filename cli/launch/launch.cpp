@@ -81,8 +81,14 @@ int launch_job(const launch::Options& o) {
   if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
   if (!o.local && input_given())
     write_stderr("gccl launch: standard input is not passed on with --hosts: rank 0's is empty\n");
-  if (!o.local && std::filesystem::current_path().string().find('\n') != std::string::npos)
-    wrong("--hosts: the name of the current folder holds a newline, which cannot travel to other hosts: expected none");
+  if (!o.local) {
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).string();
+    if (error) wrong(fmt::format("--hosts: the current folder, in which ranks start: {}", error.message()));
+    if (folder.find('\n') != folder.npos)
+      wrong(
+          "--hosts: the name of the current folder holds a newline, which cannot travel to other hosts: expected none");
+  }
   Fd reservation;
   std::string store = o.store;
   if (store.empty()) {

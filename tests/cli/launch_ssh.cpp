@@ -177,6 +177,11 @@ TEST_CASE("over ssh: what cannot travel in a line for a shell is refused, or sta
   const Ended refused = Program({"launch", "--hosts", "a", "--", "true"}, {.folder = odd}).wait();
   CHECK(refused.code == 2);
   CHECK_MESSAGE(has(refused.err, "the name of the current folder holds a newline"), refused.err);
+  const Ended nowhere = launch({"-n", "1", "--", "sh", "-c",
+                                "cd " + folder.path.string() + " && mkdir gone && cd gone && rmdir ../gone && exec " +
+                                    std::string(GCCL_PROGRAM) + " launch --hosts a -- true"});
+  CHECK(nowhere.code == 2);
+  CHECK_MESSAGE(has(nowhere.err, "--hosts: the current folder, in which ranks start: No such file"), nowhere.err);
   const Ended e = launch({"--hosts", "a", "--", "sh", "-c", "echo $GCCL_CHECK"},
                          {"GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), "GCCL_A-B=1", "GCCL_CHECK=1"});
   CHECK_MESSAGE(e.out == "1\n", e.err);
