@@ -121,7 +121,9 @@ Command table(Options& o, Typed& t) {
   app.add_option("--secret-file", o.secret_file, "The job's secret (a file of mode 600) instead of a random one")
       ->value("FILE");
   app.add_option("--env", t.environment, "For every rank; may be repeated")->value("NAME=VALUE");
-  app.add_option("--bind", o.bind, "core: rank i on core i, in turns where there are more ranks; none. By default core")
+  app.add_option(
+         "--bind", o.bind,
+         "core: rank i on core i, in turns where there are more ranks; none. By default core, and none with --hosts")
       ->check(OneOf{"core", "none"});
   app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host")
       ->value("URL");
