@@ -66,6 +66,8 @@ class Measurement {
       if (job.nodes()[r] >= members_.size()) members_.resize(job.nodes()[r] + 1);
       members_[job.nodes()[r]].push_back(int(r));
     }
+    std::stable_sort(members_.begin(), members_.end(),
+                     [](const Ranks& x, const Ranks& y) { return x.size() > y.size(); });
   }
 
   sim::Calibration run() {
@@ -88,11 +90,9 @@ class Measurement {
   }
 
  private:
-  // The first node with several ranks; where the first rank is, if it can be.
-  std::optional<Sample> inside_a_node() const {
-    const auto node = std::find_if(members_.begin(), members_.end(), [](const Ranks& m) { return m.size() > 1; });
-    if (node == members_.end()) return std::nullopt;
-    const Ranks& m = *node;
+  std::optional<Sample> inside_a_node() {
+    const Ranks& m = members_[0];
+    if (m.size() < 2) return std::nullopt;
     Sample s{.pairs = {{m[0], m[1]}}};
     for (std::size_t i = m.size() - 1; i > 1; i /= 2) add_pair(s, m[0], m[i]);
     for (const Ranks& other : members_)
@@ -105,16 +105,14 @@ class Measurement {
 
   std::optional<Sample> between_nodes() const {
     if (members_.size() < 2) return std::nullopt;
-    // The two with the most ranks, of which the most pairs send at once; of equal ones those that are farthest apart.
-    std::vector<Ranks> nodes = members_;
-    std::stable_sort(nodes.begin(), nodes.end(), [](const Ranks& x, const Ranks& y) { return x.size() > y.size(); });
-    std::size_t last = nodes.size() - 1;
-    while (nodes[last].size() < nodes[1].size()) --last;
-    const Ranks &a = nodes[0], &b = nodes[last];
+    // As many pairs at once as there can be; of nodes with as many ranks those that are farthest apart.
+    std::size_t last = members_.size() - 1;
+    while (members_[last].size() < members_[1].size()) --last;
+    const Ranks &a = members_[0], &b = members_[last];
     Sample s{.pairs = {{a[0], b[0]}}};
-    for (std::size_t n = nodes.size() - 1; n > 0; --n)
-      if (n != last) add_pair(s, a[0], nodes[n][0]);
-    for (std::size_t n = 0; n < nodes.size() && n <= kPeersMost; ++n) s.fan.push_back(nodes[n][0]);
+    for (std::size_t n = members_.size() - 1; n > 0; --n)
+      if (n != last) add_pair(s, a[0], members_[n][0]);
+    for (std::size_t n = 0; n < members_.size() && n <= kPeersMost; ++n) s.fan.push_back(members_[n][0]);
     const std::size_t both = std::min(a.size(), b.size());
     for (std::size_t i = 0; both > 1 && i < both; ++i) s.at_once.emplace_back(a[i], b[i]);
     return s;
@@ -214,9 +212,9 @@ class Measurement {
     }
   }
 
-  // By all ranks of the first one's node at once, as in a collective; by one alone where they share processors.
+  // By all ranks of a node at once, as in a collective; by one alone where they share processors.
   void measure_rates(sim::Calibration& c) {
-    const Ranks ranks = c.oversubscribed ? Ranks{0} : members_[job_.nodes()[0]];
+    const Ranks ranks = c.oversubscribed ? Ranks{0} : members_[0];
     c.computing = Rank(ranks.size());
     Rates r;
     {
@@ -224,8 +222,8 @@ class Measurement {
       if (group) r = rates(*group, buffers_, {kRateSizes.begin(), kRateSizes.end()}, kRatesShare * seconds_of_share_);
     }
     job_.barrier_asleep();
-    c.combine = shared(std::move(r.combine), 0);
-    c.copy = shared(std::move(r.copy), 0);
+    c.combine = shared(std::move(r.combine), ranks[0]);
+    c.copy = shared(std::move(r.copy), ranks[0]);
   }
 
   // Bytes of vectors so long that combining and copying matter compared with a message's fixed time.
@@ -236,7 +234,7 @@ class Measurement {
   const std::vector<double> sizes_;
   const double long_bytes_;
   Buffers buffers_;
-  std::vector<Ranks> members_;  // by node
+  std::vector<Ranks> members_;  // of each node; those of the most ranks first, of as many that of the lowest
   double seconds_of_share_ = 0;
 };
 

@@ -16,7 +16,8 @@ namespace {
 using namespace gccl::test;
 using Words = std::vector<std::string>;
 
-// gccl launch -n RANKS -- gccl WORDS, in a folder; nodes: so many names of machines are pretended.
+// gccl launch -n RANKS -- gccl WORDS, in a folder; nodes: so many names of machines are pretended, and the first ones
+// have the more ranks.
 Ended on_ranks(int ranks, int nodes, Words words, const Surroundings& around) {
   Words all = {"launch", "-n", std::to_string(ranks), "--"};
   if (nodes > 1)
@@ -144,6 +145,19 @@ TEST_CASE("ranks that wait while others measure wait longer than a call may take
   const Ended ended = on_ranks(3, 1, {"calibrate", "-o", "p.json", "--seconds", "6", "--max-bytes", "64KiB"},
                                {.folder = folder.path, .environment = {"GCCL_TIMEOUT_MS=2000"}});
   CHECK_MESSAGE(ended.code == 0, ended.err);
+}
+
+TEST_CASE("the node with the most ranks stands for all") {
+  const Folder folder;
+  const Ended ended = Program({"launch", "-n", "5", "--", "sh", "-c",
+                               "export GCCL_HOST=$((GCCL_RANK > 1)); exec " GCCL_PROGRAM
+                               " calibrate -o p.json --seconds 4 --max-bytes 64KiB --json all.json"},
+                              {.folder = folder.path})
+                          .wait();
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  const nlohmann::json classes = json_of(folder.path / "all.json")["classes"];
+  CHECK(classes[0]["ranks"] == nlohmann::json({2, 3}));
+  CHECK(classes[1]["ranks"] == nlohmann::json({2, 0}));
 }
 
 // Wrong units are looked for (bits for bytes are 8 times; under sanitizers only those of a thousand), not accuracy.
