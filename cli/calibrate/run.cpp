@@ -97,9 +97,11 @@ class Measurement {
     for (std::size_t i = m.size() - 1; i > 1; i /= 2) add_pair(s, m[0], m[i]);
     for (const Ranks& other : members_)
       if (&other != &m && other.size() > 1) add_pair(s, other[0], other[1]);
-    // Ranks that share a processor would measure its scheduler.
-    const auto most = std::max<long>(::sysconf(_SC_NPROCESSORS_ONLN), 2);
-    s.fan.assign(m.begin(), m.begin() + std::min<long>({long(m.size()), most, kPeersMost + 1}));
+    // Ranks that share a processor would measure its scheduler. The number is that node's, as others may have another.
+    const double processors =
+        job_.max_over_ranks(job_.rank() == Rank(m[0]) ? double(::sysconf(_SC_NPROCESSORS_ONLN)) : 0);
+    s.fan.assign(m.begin(),
+                 m.begin() + std::min<long>({long(m.size()), std::max(long(processors), 2l), kPeersMost + 1}));
     return s;
   }
 

@@ -160,6 +160,24 @@ TEST_CASE("the node with the most ranks stands for all") {
   CHECK(classes[1]["ranks"] == nlohmann::json({2, 0}));
 }
 
+TEST_CASE("machines may have different numbers of processors") {
+  const Folder folder;
+  folder.write("2", "0-1\n"), folder.write("4", "0-3\n");
+  const std::string bound = "mount --bind " + folder.path.string() + "/$1 /sys/devices/system/cpu/online";
+  if (Program({"launch", "-n", "1", "--", "unshare", "-m", "sh", "-c", bound, "sh", "2"}).wait().code != 0) {
+    MESSAGE("not tried: it takes the right to mount");
+    return;
+  }
+  const Ended ended = Program({"launch", "-n", "6", "--", "sh", "-c",
+                               "n=$((GCCL_RANK / 3 * 2 + 2)); export GCCL_HOST=$n; exec unshare -m sh -c '" + bound +
+                                   "; exec " GCCL_PROGRAM
+                                   " calibrate -o p.json --seconds 0.5 --max-bytes 64KiB --json all.json' sh $n"},
+                              {.folder = folder.path})
+                          .wait();
+  REQUIRE_MESSAGE(ended.code <= 1, ended.err);
+  CHECK_MESSAGE(ended.err.find("Comm_create") == std::string::npos, ended.err);
+}
+
 // Wrong units are looked for (bits for bytes are 8 times; under sanitizers only those of a thousand), not accuracy.
 // Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
 TEST_CASE("an exchange on the calibrated cluster takes as long as real ranks take, within a factor") {
