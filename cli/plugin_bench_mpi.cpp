@@ -19,13 +19,14 @@ class Session {
 
 extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
                           std::string* error) {
+  gccl::Identity started;  // MPI_Init sets variables of its own
+  const gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
   const Session session;
   GCCL_Config config = GCCL_CONFIG_INIT;
   MPI_Comm_rank(MPI_COMM_WORLD, &config.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &config.size);
   // Each process of a launcher that MPI does not know is a world of its own.
-  gccl::Identity started;
-  if (config.size == 1 && gccl::identify(gccl::process_environment(), -1, -1, &started).ok() && started.size > 1) {
+  if (config.size == 1 && known.ok() && started.size > 1) {
     *error = fmt::format(
         "--backend mpi: {} has started {} ranks, of which MPI knows nothing: expected mpirun, or --backend native",
         started.launcher->name, started.size);

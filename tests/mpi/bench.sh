@@ -75,4 +75,7 @@ wrong 'cannot be written' --json /nonexistent/rows.json
 "$gccl" launch -n 2 -- "$gccl" bench --backend mpi --max-bytes 8 >"$work/out" 2>"$work/err"
 [ $? -eq 2 ] || fail "ranks of gccl launch were measured one by one"
 grep -qF 'GCCL has started 2 ranks, of which MPI knows nothing: expected mpirun' "$work/err" || fail "not said why"
+PMI_RANK=0 PMI_SIZE=2 "$gccl" bench --max-bytes 8 >"$work/out" 2>"$work/err"
+grep -qF 'PMI has started 2 ranks' "$work/err" || fail "the launcher is not named"
+SLURM_NTASKS=2 "$gccl" bench --backend mpi --max-bytes 8 >"$work/out" 2>&1 || fail "one process of an allocation is none"
 exit $failed
