@@ -220,6 +220,14 @@ TEST_CASE("the planner goes by what was measured, and by what is compiled in whe
   CHECK(loopback.costs.net.alpha_ns == transport_model("tcp-loopback").costs.net.alpha_ns);
 }
 
+TEST_CASE("bursts of calls that took no longer than shorter ones are said to tell no overhead") {
+  sim::Calibration c = calibrated_job(true);
+  const auto text = [&] { return sim::calibration_text(c, sim::fit_calibration(c), 100); };
+  CHECK(text().find("the overheads are too small") == std::string::npos);
+  for (double& ns : c.between->fan_in.ns[1]) ns = 1;
+  CHECK(text().find("between nodes: more calls one after the other took no longer than fewer") != std::string::npos);
+}
+
 TEST_CASE("which cards ranks have that are not numbered node by node is said, as a scenario takes it") {
   sim::Calibration c = calibrated_job(true);
   const auto text = [&] { return sim::calibration_text(c, sim::fit_calibration(c), 100); };

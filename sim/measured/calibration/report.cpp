@@ -132,6 +132,11 @@ void add_remarks(const std::string& what, const CurveFit& f, std::vector<std::st
         fmt::format("{}: {:.0f} % of the samples took more than twice as long as the median.", what, 100 * outliers));
 }
 
+// A difference of two times that is not positive counts as 1 ns.
+bool tells_no_overhead(const Curve& curve) {
+  return !curve.empty() && std::ranges::any_of(curve.ns, [](const auto& ns) { return median_of(ns).value <= 1; });
+}
+
 // On which card of the cluster each rank is: those of a node are consecutive.
 std::vector<Rank> cards_of(const Calibration& c) {
   std::vector<Rank> by_node(c.ranks()), card(c.ranks());
@@ -146,6 +151,11 @@ std::vector<std::string> remarks_of(const Calibration& c, const CalibrationFit& 
   const auto add_class = [&](const char* what, const PairClass& p, const ClassFit& f) {
     add_remarks(what, f.ping_pong, all);
     if (f.at_once) add_remarks(std::string(what) + ", all at once", *f.at_once, all);
+    if (tells_no_overhead(p.fan_out) || tells_no_overhead(p.fan_in))
+      all.push_back(
+          fmt::format("{}: more calls one after the other took no longer than fewer, so the overheads are too small: "
+                      "measure longer (--seconds), or on a machine with less other load.",
+                      what));
     for (const PairClass::Other& o : p.others)
       for (std::size_t i = 0; i < o.ratio.size(); ++i)
         if (o.ratio[i] > kOtherPair || o.ratio[i] * kOtherPair < 1)
