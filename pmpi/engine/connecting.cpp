@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <random>
 #include <vector>
 
 #include "libgccl/api/private_communicators.hpp"
 #include "pmpi/engine/background.hpp"
+#include "pmpi/engine/own_world.hpp"
 #include "pmpi/engine/progress.hpp"
 
 namespace gccl::pmpi {
@@ -39,19 +39,21 @@ bool second_thread_may_progress() {
 }
 
 bool all_of_one_world(MPI_Comm comm, int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size)), places(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  MPI_Group group, world;
-  PMPI_Comm_group(comm, &group);
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  PMPI_Group_translate_ranks(group, size, ranks.data(), world, places.data());
-  PMPI_Group_free(&group);
-  PMPI_Group_free(&world);
+  const std::vector<int> places = places_in_world(comm, size);
   return std::count(places.begin(), places.end(), MPI_UNDEFINED) == 0;
 }
 
-void finish(MPI_Request request) {
+// What follows it on `comm` waits for nobody who is elsewhere. Calls of GCCL that are in flight move on meanwhile.
+void come_together(MPI_Comm comm) {
+#ifdef MPICH_VERSION
+  // Its blocking calls do not call the drop-in back.
+  MPI_Request request = MPI_REQUEST_NULL;
+  PMPI_Ibarrier(comm, &request);
   wait_for([&](int* flag) { return PMPI_Test(&request, flag, MPI_STATUS_IGNORE); });
+#else
+  // Nothing non-blocking: while MPI_Comm_idup duplicates `comm`, Open MPI 4.1 takes messages of that for its own.
+  PMPI_Barrier(comm);
+#endif
 }
 
 // All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes
@@ -78,9 +80,7 @@ class Rounds {
   }
 
   void gather(const void* mine, void* all, int bytes) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    PMPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm_, &request);
-    finish(request);
+    PMPI_Allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm_);
   }
 
  private:
@@ -102,11 +102,15 @@ class Rounds {
 Connected connect_ranks(MPI_Comm comm, int rank, int size) {
   Connected connected;
   if (!all_of_one_world(comm, size)) return connected;  // all of them find that, and it is no error
-  char secret[65] = {};
-  if (rank == 0) make_secret(secret);
-  MPI_Request request = MPI_REQUEST_NULL;
-  PMPI_Ibcast(secret, sizeof secret, MPI_BYTE, 0, comm, &request);
-  finish(request);
+  come_together(comm);
+  struct {
+    char secret[65] = {};
+    int tag = 0;
+  } common;
+  if (rank == 0) make_secret(common.secret);
+  if (rank == 0) common.tag = next_own_tag();
+  PMPI_Bcast(&common, sizeof common, MPI_BYTE, 0, comm);
+  connected.tag = common.tag;
 
   const InOwnCode here;
   Rounds rounds(comm, size);
@@ -117,7 +121,7 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size) {
     return static_cast<Rounds*>(r)->all_gather(mine, all, bytes);
   };
   config.allgather_context = &rounds;
-  if (!user_has_secret()) config.secret = secret;
+  if (!user_has_secret()) config.secret = common.secret;
   config.progress_thread = 0;
   GCCL_Comm made = GCCL_COMM_NULL;
   const DescriptorCount descriptors(size);

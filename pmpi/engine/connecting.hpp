@@ -17,6 +17,7 @@ namespace gccl::pmpi {
 // that was said before.
 struct Connected {
   GCCL_Comm comm = GCCL_COMM_NULL;
+  int tag = 0;  // on own_world(), for messages between these ranks about this communicator
   std::string error;
   PromisedDescriptors descriptors;
   std::vector<ProcessorShare> processors;  // of each rank

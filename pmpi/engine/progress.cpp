@@ -95,17 +95,6 @@ int recovered(Communicator& k, Function function, int root, bool spoiled, int co
   return truncated(function, root == k.me.rank, MPI_ERR_TRUNCATE);
 }
 
-// Without the attributes of the program's, whose copy functions would notice.
-MPI_Comm same_ranks(MPI_Comm comm) {
-  MPI_Group group;
-  MPI_Comm made = MPI_COMM_NULL;
-  PMPI_Comm_group(comm, &group);
-  PMPI_Comm_create(comm, group, &made);
-  PMPI_Group_free(&group);
-  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  return made;
-}
-
 // A rank whose own calls have all ended, as a sender's do, hears here that they were not the others'. No call of its is
 // left to return that.
 void let_go_of(Leaving& l, GCCL_Result why) {
@@ -266,7 +255,7 @@ bool connect(Communicator& k) {
   }
   k.gccl = made.comm;
   k.descriptors = std::move(made.descriptors);
-  k.apart = same_ranks(k.mpi);
+  k.tag = made.tag;
   look_for_oversubscription(k, made);
   const Locked lock;
   connected.push_back(&k);
@@ -334,7 +323,6 @@ void settle(Communicator& k) {
 }
 
 void retire(Communicator& k) {
-  if (k.apart != MPI_COMM_NULL) PMPI_Comm_free(&k.apart);
   const Locked lock;
   if (retire_locked(k)) let_go();
 }
@@ -387,8 +375,6 @@ void abandon_all() {
 }
 
 void released(Communicator* k) {
-  // A tool or another language frees it by PMPI_Comm_free.
-  if (k->apart != MPI_COMM_NULL) PMPI_Comm_free(&k->apart);
   std::optional<Locked> lock;
   if (!inside) lock.emplace();
   retire_locked(*k);

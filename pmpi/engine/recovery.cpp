@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "pmpi/engine/own_world.hpp"
 #include "pmpi/engine/progress.hpp"
 
 namespace gccl::pmpi {
@@ -30,19 +31,25 @@ bool movement(Function f) {
 struct Exchange {
   Said mine;
   std::vector<Said> all;
+  std::vector<MPI_Request> requests;
 };
 
 bool hear_all(Communicator& k, Exchange& x) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Iallgather(&x.mine, sizeof x.mine, MPI_BYTE, x.all.data(), sizeof x.mine, MPI_BYTE, k.apart, &request) !=
-      MPI_SUCCESS)
-    return false;
+  const std::vector<int> places = places_in_world(k.mpi, k.me.size);
+  x.requests.reserve(2 * places.size());
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    const auto next = [&] { return &x.requests.emplace_back(MPI_REQUEST_NULL); };
+    if (PMPI_Irecv(&x.all[r], sizeof x.mine, MPI_BYTE, places[r], k.tag, own_world(), next()) != MPI_SUCCESS ||
+        PMPI_Isend(&x.mine, sizeof x.mine, MPI_BYTE, places[r], k.tag, own_world(), next()) != MPI_SUCCESS)
+      return false;
+  }
   const auto until = std::chrono::steady_clock::now() + kExchangeLimit;
   IdleWait wait;
   for (;;) {
     int flag = 0;
     progress();
-    if (PMPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (PMPI_Testall(int(x.requests.size()), x.requests.data(), &flag, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+      return false;
     if (flag) return true;
     if (std::chrono::steady_clock::now() > until) return false;
     wait.pause();
@@ -120,7 +127,7 @@ Recovery decide(const std::vector<Said>& all, const Said& mine) {
 }  // namespace
 
 Recovery recover(Communicator& k, Function function, int root, bool spoiled) {
-  if (k.apart == MPI_COMM_NULL || k.gave_up) return Recovery::none;
+  if (k.me.size == 1 || k.gave_up) return Recovery::none;
   auto exchange = std::make_unique<Exchange>();
   exchange->mine = {k.calls, k.refused, int(function), root, k.failed_before, spoiled};
   exchange->all.resize(std::size_t(k.me.size));

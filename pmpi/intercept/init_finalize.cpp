@@ -8,16 +8,13 @@
 #include <string>
 
 #include "pmpi/engine/background.hpp"
+#include "pmpi/engine/own_world.hpp"
 #include "pmpi/engine/progress.hpp"
 
 namespace gccl::pmpi {
 namespace {
 
 constexpr double kSettleSeconds = 10;
-
-// The ranks of MPI_COMM_WORLD, for our own messages alone. Those on MPI_COMM_WORLD itself could be taken for the
-// program's, where a rank has made a call there that the others have not.
-MPI_Comm own_world = MPI_COMM_NULL;
 
 bool stats_wanted() {
   const char* const value = std::getenv("GCCL_PMPI_STATS");
@@ -33,14 +30,14 @@ void end_once() {
     retire_latest();
     // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
     MPI_Request all_here = MPI_REQUEST_NULL;
-    PMPI_Ibarrier(own_world, &all_here);
+    PMPI_Ibarrier(own_world(), &all_here);
     wait_for(
         [&](int* flag) {
           move_on_latest();
           return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE);
         },
         IdleWait());
-    PMPI_Comm_free(&own_world);
+    free_own_world();
     retire_all();
     if (!settle_all(kSettleSeconds)) abandon_all();
     stop_finding();
@@ -118,8 +115,7 @@ void require_own_launcher(int started) {
 void start(int started) {
   require_own_launcher(started);
   learn_predefined_types();
-  PMPI_Comm_dup(MPI_COMM_WORLD, &own_world);
-  PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
+  make_own_world();
   int keyval = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);

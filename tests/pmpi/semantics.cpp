@@ -120,6 +120,26 @@ TEST_CASE("a first call on one communicator does not hold up what is in flight o
   MPI_Comm_free(&b);
 }
 
+TEST_CASE("a communicator's first blocking call may come while MPI_Comm_idup duplicates it") {
+  for (int round = 0; round < 10; ++round) {
+    MPI_Comm comm, copies[3];
+    MPI_Request requests[3];
+    const int one = 1;
+    int sum = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 3; ++i) MPI_Comm_idup(comm, &copies[i], &requests[i]);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == world_size());
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    for (MPI_Comm& copy : copies) {
+      MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy);
+      CHECK(sum == world_size());
+      MPI_Comm_free(&copy);
+    }
+    MPI_Comm_free(&comm);
+  }
+}
+
 // What a call in flight has written so far. Where its request was freed, MPI has no other way to see that it is over,
 // so nothing orders this after what the drop-in's thread writes: the thread sanitizer must not expect it.
 [[gnu::noinline, gnu::no_sanitize_thread]] int so_far(const volatile int& result) { return result; }

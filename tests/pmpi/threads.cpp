@@ -14,7 +14,7 @@ namespace {
 
 using gccl::test::Random;
 
-constexpr int kThreads = 4, kRounds = 120;
+constexpr int kThreads = 4, kRounds = 120, kParts = 10;
 std::atomic<int> wrong{0};
 bool plain = false;  // without the drop-in, to see what MPI itself does
 
@@ -99,6 +99,18 @@ struct Team {
     expect(value == round, "a communicator made and freed concurrently with the others", thread, round);
   }
 
+  // The last rank, alone in its communicator, goes on to the next call, in which it waits for the others.
+  void part(int round) const {
+    MPI_Comm copy, made;
+    int in = 1, out = -1;
+    MPI_Comm_dup(comm, &copy);
+    MPI_Comm_free(&copy);
+    MPI_Comm_split(comm, rank == size - 1, 0, &made);
+    MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, made);
+    MPI_Comm_free(&made);
+    expect(out == (rank == size - 1 ? 1 : size - 1), "a part of the ranks", thread, round);
+  }
+
   void run() const {
     Random random(std::uint64_t(thread) + 1);  // the same on all ranks
     for (int round = 0; round < kRounds; ++round) switch (random.below(7)) {
@@ -109,6 +121,7 @@ struct Team {
         case 4: another(round); break;
         default: at_once(round); break;
       }
+    for (int round = 0; round < kParts; ++round) part(round);
   }
 };
 
