@@ -45,7 +45,7 @@ const Predefined* basic(MPI_Datatype type);
 bool predefined(MPI_Op op, Operation* operation);
 
 Shape shape_of(MPI_Datatype type);
-// MPI allows no others in calls; it has no function that says so, but its checks of arguments do.
+// MPI allows no others in calls. It has no function that says so, but its checks of arguments do, where there are any.
 bool committed(MPI_Datatype type);
 
 // The data of `count` elements at `from`, count * shape.size bytes, side by side in the order of the type map; and

@@ -7,15 +7,20 @@
 namespace gccl::pmpi {
 namespace {
 
-bool wrong(MPI_Datatype type) { return type == MPI_DATATYPE_NULL || !committed(type); }
-bool wrong(int count, MPI_Datatype type) { return count < 0 || wrong(type); }
+bool wrong(int count, MPI_Datatype type) { return count < 0 || type == MPI_DATATYPE_NULL; }
 bool wrong(const int* counts, int n, MPI_Datatype type) {
-  return wrong(type) || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
+  return type == MPI_DATATYPE_NULL || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
 }
-bool wrong(const int* counts, const MPI_Datatype* types, int n) {
+// Types must be committed, too, where Open MPI demands that. It does not where a gather, a scatter or an all-gather
+// receives, and where a scatter sends: no rank may leave such a call to MPI because of its own type.
+bool wrong_or_uncommitted(int count, MPI_Datatype type) { return wrong(count, type) || !committed(type); }
+bool wrong_or_uncommitted(const int* counts, int n, MPI_Datatype type) {
+  return wrong(counts, n, type) || !committed(type);
+}
+bool wrong_or_uncommitted(const int* counts, const MPI_Datatype* types, int n) {
   if (!counts || !types) return true;
   for (int i = 0; i < n; ++i)
-    if (wrong(counts[i], types[i])) return true;
+    if (wrong_or_uncommitted(counts[i], types[i])) return true;
   return false;
 }
 bool wrong_root(int root, Member me) { return root < 0 || root >= me.size; }
@@ -174,7 +179,7 @@ Reason prepare_barrier(Member, Call* call) {
 }
 
 Reason prepare_bcast(Member me, Call* call, void* buf, int count, MPI_Datatype type, int root) {
-  if (wrong(count, type) || wrong_root(root, me) || buf == MPI_IN_PLACE) return Reason::wrong_argument;
+  if (wrong_or_uncommitted(count, type) || wrong_root(root, me) || buf == MPI_IN_PLACE) return Reason::wrong_argument;
   const Shape shape = shape_of(type);
   const auto n = std::size_t(count);
   int code = MPI_SUCCESS;
@@ -192,7 +197,7 @@ Reason prepare_gather(Member me, Call* call, const void* sendbuf, int sendcount,
   const bool at_root = me.rank == root, in_place = sendbuf == MPI_IN_PLACE;
   if (in_place && !at_root) return Reason::wrong_argument;
   if (at_root && (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE)) return Reason::wrong_argument;
-  if (!in_place && wrong(sendcount, sendtype)) return Reason::wrong_argument;
+  if (!in_place && wrong_or_uncommitted(sendcount, sendtype)) return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   call->kind = Call::Kind::gather;
   call->root = root;
@@ -219,8 +224,6 @@ Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount
   if (wrong_root(root, me)) return Reason::wrong_argument;
   const bool at_root = me.rank == root, in_place = recvbuf == MPI_IN_PLACE;
   if (in_place && !at_root) return Reason::wrong_argument;
-  // Open MPI's MPI_Scatter takes types that are not committed; so no rank may leave the call to MPI because of its own.
-  const auto wrong = [](int count, MPI_Datatype type) { return count < 0 || type == MPI_DATATYPE_NULL; };
   if (at_root && (wrong(sendcount, sendtype) || sendbuf == MPI_IN_PLACE)) return Reason::wrong_argument;
   if (!in_place && wrong(recvcount, recvtype)) return Reason::wrong_argument;
   int code = MPI_SUCCESS;
@@ -254,7 +257,7 @@ Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount
 Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
                          void* recvbuf, int recvcount, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE || (!in_place && wrong(sendcount, sendtype)))
+  if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE || (!in_place && wrong_or_uncommitted(sendcount, sendtype)))
     return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   const Shape shape = shape_of(recvtype);
@@ -277,7 +280,7 @@ Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendco
                           void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
   if (!displs || wrong(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE ||
-      (!in_place && wrong(sendcount, sendtype)))
+      (!in_place && wrong_or_uncommitted(sendcount, sendtype)))
     return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   const Blocks to(recvbuf, recvcounts, displs, recvtype, me.size);
@@ -297,8 +300,9 @@ Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendco
 Reason prepare_alltoall(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                         int recvcount, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE ||
-      (!in_place && (wrong(sendcount, sendtype) || lengths_differ(sendcount, sendtype, recvcount, recvtype))))
+  if (wrong_or_uncommitted(recvcount, recvtype) || recvbuf == MPI_IN_PLACE ||
+      (!in_place &&
+       (wrong_or_uncommitted(sendcount, sendtype) || lengths_differ(sendcount, sendtype, recvcount, recvtype))))
     return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   const Shape shape = shape_of(recvtype);
@@ -320,8 +324,8 @@ Reason prepare_alltoallv(Member me, Call* call, const void* sendbuf, const int* 
                          MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* rdispls,
                          MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (!rdispls || wrong(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE ||
-      (!in_place && (!sdispls || wrong(sendcounts, me.size, sendtype) ||
+  if (!rdispls || wrong_or_uncommitted(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE ||
+      (!in_place && (!sdispls || wrong_or_uncommitted(sendcounts, me.size, sendtype) ||
                      lengths_differ(sendcounts[me.rank], sendtype, recvcounts[me.rank], recvtype))))
     return Reason::wrong_argument;
   const Blocks to(recvbuf, recvcounts, rdispls, recvtype, me.size);
@@ -334,8 +338,8 @@ Reason prepare_alltoallw(Member me, Call* call, const void* sendbuf, const int* 
                          const MPI_Datatype* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls,
                          const MPI_Datatype* recvtypes) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (!rdispls || recvbuf == MPI_IN_PLACE || wrong(recvcounts, recvtypes, me.size) ||
-      (!in_place && (!sdispls || wrong(sendcounts, sendtypes, me.size) ||
+  if (!rdispls || recvbuf == MPI_IN_PLACE || wrong_or_uncommitted(recvcounts, recvtypes, me.size) ||
+      (!in_place && (!sdispls || wrong_or_uncommitted(sendcounts, sendtypes, me.size) ||
                      lengths_differ(sendcounts[me.rank], sendtypes[me.rank], recvcounts[me.rank], recvtypes[me.rank]))))
     return Reason::wrong_argument;
   const Blocks to(recvbuf, recvcounts, rdispls, recvtypes, me.size);
