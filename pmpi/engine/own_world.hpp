@@ -11,7 +11,8 @@ namespace gccl::pmpi {
 // that the threads of a rank are making at the same time, Open MPI 4.1 goes on with the one that is made from the
 // lowest. With one more that only some of the ranks make, they could wait in a circle.
 MPI_Comm own_world();
-// Collective. Returns errors instead of raising them.
+// Collective. Says so where it waits for long: a rank without the drop-in never comes. The communicator returns errors
+// instead of raising them.
 void make_own_world();
 void free_own_world();
 
