@@ -282,7 +282,6 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
   if (result == GCCL_SUCCESS && call.hears_others()) k.refused = 0;
   int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
   if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
-  if (code != MPI_SUCCESS && !*to_mpi) PMPI_Comm_call_errhandler(k.mpi, code);
   return code;
 }
 

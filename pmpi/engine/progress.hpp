@@ -25,7 +25,7 @@ class PendingRequest {
 
 // Blocking: false when the communicator cannot be served; all ranks then find that together.
 bool connect(Communicator& k);
-// Carries out a call on a connected communicator. Returns an MPI error code, after MPI's error handler has seen it; or
+// Carries out a call on a connected communicator. Returns an MPI error code, of which no error handler has heard; or
 // sets *to_mpi: MPI must carry it out.
 int run(Communicator& k, Call& call, Function function, bool* to_mpi);
 

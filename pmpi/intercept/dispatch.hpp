@@ -41,6 +41,8 @@ int dispatch_blocking(Function function, MPI_Comm comm, const Prepare& prepare, 
         const int code = run(*k, call, function, &to_mpi);
         if (!to_mpi) {
           count(function, Reason::none);
+          // The program's handler may leave by longjmp: run() holds nothing any more.
+          if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
           return code;
         }
       }

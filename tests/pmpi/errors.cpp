@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "tests/pmpi/support.hpp"
 
@@ -260,6 +262,44 @@ TEST_CASE("data too large to be packed is MPI's error for it, and no exception")
   MPI_Type_free(&gaps);
 }
 #endif
+
+std::jmp_buf jump;
+void leave(MPI_Comm*, int*, ...) { std::longjmp(jump, 1); }
+
+bool leaves_by_longjmp(const int* in, int* out, int count, MPI_Op op, MPI_Comm comm) {
+  if (setjmp(jump) != 0) return true;
+  MPI_Allreduce(in, out, count, MPI_INT, op, comm);
+  return false;
+}
+
+TEST_CASE("an error handler may leave a call by longjmp, and later ones complete while the program computes") {
+  const Returning returning;
+  const auto& [rank, size, comm] = returning;
+  if (size == 1) return;
+  MPI_Errhandler handler;
+  MPI_Op own;
+  MPI_Comm other;
+  MPI_Request request;
+  const int two[2] = {};
+  int sums[2];
+  std::vector<int> in(1 << 20, 1), out(in.size());
+  MPI_Comm_create_errhandler(leave, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 1, &own);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Barrier(other);
+  CHECK(leaves_by_longjmp(two, sums, rank == 0 ? 1 : 2, own, comm));
+  MPI_Iallreduce(in.data(), out.data(), int(in.size()), MPI_INT, MPI_SUM, other, &request);
+  const bool computes = rank == 0 && !std::getenv("GCCL_BACKENDS");  // over the backend mpi it has to call MPI
+  const double from = MPI_Wtime();
+  while (computes && so_far(out.back()) != size && MPI_Wtime() - from < 60) usleep(1000);
+  CHECK((!computes || so_far(out.back()) == size));
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_free(&other);
+  MPI_Op_free(&own);
+  MPI_Errhandler_free(&handler);
+}
 
 TEST_CASE("a type that is not committed ends in MPI's own error class") {
   const Returning returning;
