@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "pmpi/engine/progress.hpp"
 
@@ -13,10 +14,10 @@ template <class Body>
 int within_memory(MPI_Comm comm, Body&& body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
-    return MPI_ERR_NO_MEM;
+  } catch (const std::bad_alloc&) {  // the program's handler may leave by longjmp: not from in here
   }
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+  return MPI_ERR_NO_MEM;
 }
 
 // Packing may need a message to ourselves, which no other call's may meet.
@@ -29,25 +30,28 @@ Reason prepared(const Prepare& prepare, Communicator& k, Call* call) {
   return why;
 }
 
+// GCCL's answer; none where MPI is to answer, and *why says why.
+template <class Prepare>
+std::optional<int> answer(Function function, Communicator& k, const Prepare& prepare, Reason* why) {
+  Call call;
+  *why = prepared(prepare, k, &call);
+  if (*why != Reason::none) return std::nullopt;
+  *why = Reason::not_connected;
+  if (!connect(k)) return std::nullopt;
+  bool to_mpi = false;
+  const int code = run(k, call, function, &to_mpi);
+  return to_mpi ? std::nullopt : std::optional(code);
+}
+
 template <class Prepare, class ByMpi>
 int dispatch_blocking(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
   Reason why;
-  if (Communicator* const k = find(comm, &why)) {
-    Call call;
-    why = prepared(prepare, *k, &call);
-    if (why == Reason::none) {
-      bool to_mpi = !connect(*k);
-      if (!to_mpi) {
-        const int code = run(*k, call, function, &to_mpi);
-        if (!to_mpi) {
-          count(function, Reason::none);
-          // The program's handler may leave by longjmp: run() holds nothing any more.
-          if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
-          return code;
-        }
-      }
-      why = Reason::not_connected;
-    }
+  Communicator* const k = find(comm, &why);
+  if (const std::optional<int> code = k ? answer(function, *k, prepare, &why) : std::nullopt) {
+    count(function, Reason::none);
+    // The program's handler may leave by longjmp: nothing of the call is held any more.
+    if (*code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, *code);
+    return *code;
   }
   count(function, why);
   return by_mpi();
