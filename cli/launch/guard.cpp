@@ -18,6 +18,8 @@ constexpr pid_t kAllIsWell = 0;
   ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_IGN);
+  ::signal(SIGUSR1, SIG_IGN);
+  ::signal(SIGUSR2, SIG_IGN);
   std::vector<pid_t> groups;
   for (;;) {
     pid_t group = 0;

@@ -376,8 +376,13 @@ TEST_CASE("a second signal does not wait for the grace") {
 
 TEST_CASE("a launcher that is killed leaves no orphan, not even a grandchild") {
   Folder folder;
-  Launch job(std::vector<std::string>{"-n", "2"} + sleeper(folder.path, "trap '' INT TERM HUP; "));
+  Launch job(std::vector<std::string>{"-n", "2"} + sleeper(folder.path, "trap '' INT TERM HUP USR1 USR2; "));
   const auto ids = ids_in(folder.path, 4);
+  // What goes to all processes of a job, as scancel's may, goes to the launcher's guard, too.
+  const std::string id = std::to_string(job.pid());
+  std::istringstream children(read_text("/proc/" + id + "/task/" + id + "/children"));
+  for (pid_t child; children >> child;)
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) kill(child, signal);
   kill(job.pid(), SIGKILL);
   CHECK(job.wait().code == 137);
   CHECK(all_gone_soon(ids));
