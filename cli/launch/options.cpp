@@ -1,6 +1,7 @@
 #include "cli/launch/options.hpp"
 
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +11,7 @@
 
 #include "libgccl/bootstrap/join_report.hpp"
 #include "libgccl/bootstrap/store_url.hpp"
+#include "libgccl/net/socket.hpp"
 
 namespace gccl::launch {
 namespace {
@@ -47,7 +49,7 @@ std::string parse_hosts(const std::string& text, std::vector<std::string>* slots
 // Each host's own.
 bool is_loopback(const std::string& entry) {
   const std::string host = entry.substr(entry.find('@') + 1);
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  return strcasecmp(host.c_str(), "localhost") == 0 || SocketAddress::numeric(host, 0).is_loopback();
 }
 
 // How to say what the launcher's own variables hold; null for other names.

@@ -206,6 +206,8 @@ TEST_CASE("wrong usage is reported in one line, exit code 2") {
            {{"--hosts", "a:0", "--", "true"}, "expected HOST or HOST:RANKS"},
            {{"--hosts", "me@localhost,127.0.0.1,b", "--", "true"},
             "--hosts: the ranks meet on the first host, and \"me@localhost\" is another one on \"b\""},
+           {{"--hosts", "LocalHost,b", "--", "true"}, "\"LocalHost\" is another one on \"b\""},
+           {{"--hosts", "[0:0::1]:2,b", "--", "true"}, "\"0:0::1\" is another one on \"b\""},
            {{"-n", "2", "--secret-file", "/no/such", "--", "true"}, "No such file"},
            {{"-n", "2", "--", "/no/such/program"}, "/no/such/program: not found"},
            {{"-n", "2", "--", "no-such-program"}, "no-such-program: not found"},
