@@ -41,7 +41,7 @@ int when_freed(MPI_Comm, int, void* attribute, void*) {
 
 }  // namespace
 
-Freeing::Freeing(const MPI_Comm* comm) : comm_(comm ? *comm : MPI_COMM_NULL), outer_(innermost) { innermost = this; }
+Freeing::Freeing(MPI_Comm comm) : comm_(comm), outer_(innermost) { innermost = this; }
 Freeing::~Freeing() { innermost = outer_; }
 bool Freeing::is(MPI_Comm comm) {
   for (const Freeing* f = innermost; f; f = f->outer_)

@@ -45,7 +45,7 @@ void release_solo();
 // collectives on it, and MPI answers. find() must not meet it anew, as its handle soon stands for another one.
 class Freeing {
  public:
-  explicit Freeing(const MPI_Comm* comm);
+  explicit Freeing(MPI_Comm comm);
   ~Freeing();
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;

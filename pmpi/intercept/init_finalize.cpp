@@ -125,9 +125,10 @@ void start(int started) {
   if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
 }
 
-// What freeing *comm frees of ours. MPI refuses to free its own communicators.
-Communicator* freed_by(const MPI_Comm* comm) {
-  return !comm || *comm == MPI_COMM_WORLD || *comm == MPI_COMM_SELF ? nullptr : find_known(*comm);
+// MPI refuses to free its own communicators, and none. Nothing of ours may be held then, as the program's error handler
+// may leave by longjmp.
+bool may_be_freed(const MPI_Comm* comm) {
+  return comm && *comm != MPI_COMM_NULL && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF;
 }
 
 }  // namespace
@@ -159,17 +160,19 @@ int MPI_Finalize(void) {
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (Communicator* const k = freed_by(comm)) retire(*k);
-  const Freeing freeing(comm);
+  if (!may_be_freed(comm)) return PMPI_Comm_free(comm);
+  if (Communicator* const k = find_known(*comm)) retire(*k);
+  const Freeing freeing(*comm);
   return PMPI_Comm_free(comm);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (Communicator* const k = freed_by(comm)) {
+  if (!may_be_freed(comm)) return PMPI_Comm_disconnect(comm);
+  if (Communicator* const k = find_known(*comm)) {
     settle(*k);
     retire(*k);
   }
-  const Freeing freeing(comm);
+  const Freeing freeing(*comm);
   return PMPI_Comm_disconnect(comm);
 }
 

@@ -309,6 +309,34 @@ TEST_CASE("an error handler may leave a call by longjmp, and later ones complete
   MPI_Errhandler_free(&handler);
 }
 
+[[gnu::noinline]] bool freeing_leaves_by_longjmp(MPI_Comm comm) {
+  if (setjmp(jump) != 0) return true;
+  MPI_Comm_free(&comm);
+  return false;
+}
+[[gnu::noinline]] void use_the_stack() {
+  volatile char room[16384];
+  for (volatile char& c : room) c = 'Z';
+}
+
+TEST_CASE("an error handler may leave MPI_Comm_free by longjmp, and collectives go on") {
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(leave, &handler);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(comm, handler);
+  for (const MPI_Comm comm : {MPI_COMM_NULL, MPI_COMM_WORLD}) CHECK(freeing_leaves_by_longjmp(comm));
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+  const Returning returning;
+  const auto& [rank, size, comm] = returning;
+  use_the_stack();
+  MPI_Comm other;
+  MPI_Comm_dup(comm, &other);
+  int one = 1, sum = 0;
+  CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, other) == MPI_SUCCESS);
+  CHECK(sum == size);
+  MPI_Comm_free(&other);
+}
+
 TEST_CASE("a type that is not committed ends in MPI's own error class") {
   const Returning returning;
   const auto& [rank, size, comm] = returning;
