@@ -363,12 +363,16 @@ int Port::poll(GCCL_Transfer** done, int max) {
 void Port::read_inbox() {
   InboxContents contents = inbox_->take();
   // Where memory is short, a peer hears why before its connection ends.
-  for (arrivals_.splice(arrivals_.end(), contents.arrivals); !arrivals_.empty(); arrivals_.pop_front()) {
-    Arrival& a = arrivals_.front();
-    auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
-    if (!link) link = make_link(a.peer, a.channel);
+  arrivals_.splice(arrivals_.end(), contents.arrivals);
+  while (!arrivals_.empty()) {
+    Arrival& first = arrivals_.front();
+    auto& link = links_[std::size_t(first.peer) * self_.channels + first.channel];
+    if (!link) link = make_link(first.peer, first.channel);
     const bool was_connected = link->connected();
-    if (!link->connect(a.connection, std::move(a.fd), connector_->settings(), &done_)) {
+    const bool fits = link->connect(first.connection, std::move(first.fd), connector_->settings(), &done_);
+    const Arrival a = std::move(first);
+    arrivals_.pop_front();
+    if (!fits) {
       char text[GCCL_BACKEND_TEXT_BYTES];
       std::snprintf(text, sizeof text, "tcp: rank %u connected channel %u, stream %u twice: dropped", a.peer, a.channel,
                     a.connection.stream);
