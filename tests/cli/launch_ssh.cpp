@@ -137,9 +137,10 @@ TEST_CASE("over ssh: rank 0 has no standard input, and a launcher that was given
   Folder folder;
   const std::string ssh = "GCCL_LAUNCH_SSH=" + stand_in_for_ssh(folder), program = GCCL_PROGRAM;
   const auto given = [&](const std::string& input) {
-    return launch({"-n", "1", "--", "sh", "-c", input + " " + program + " launch --hosts a -- cat"}, {ssh});
+    return launch({"-n", "1", "--", "sh", "-c", program + " launch --hosts a -- cat " + input}, {ssh});
   };
-  const Ended piped = given("echo hello |");
+  // It is in the pipe before the launcher looks, or in a file, as the shell has it.
+  const Ended piped = given("<<END\nhello\nEND\n");
   CHECK(piped.code == 0);
   CHECK(piped.out.empty());
   CHECK(has(piped.err, "standard input is not passed on with --hosts"));
