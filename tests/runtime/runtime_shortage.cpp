@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -73,7 +74,7 @@ TEST_CASE("any allocation of a rank that shrinks may fail") {
   // Where the others come `late` that rank tells them meanwhile what it waits in.
   for (const bool late : {false, true})
     for (const char* backends : {"shm", "tcp"})
-      for (int left = 0; left < 1000; left = left * (late ? 2 : 4) / (late ? 1 : 3) + 1)
+      for (int left = 0; left < 1000; left = (late ? left * 2 : left * 4 / 3) + 1)
         check({.size = 3, .backends = backends}, [&](int rank) {
           without_leak_check();
           GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
@@ -211,17 +212,19 @@ const std::vector<Kind> kinds = {
 // How long this process takes to dial.
 std::atomic<int> dials_for_us{0};
 
-// With every later one, too: nothing that is carried out for the error may need memory.
-void allocations_fail(bool lasting) {
+// Lasting: with every later one, too: nothing that is carried out for the error may need memory. The rank that has none
+// takes so long to dial meanwhile.
+void allocations_fail(bool lasting, std::span<const Kind> calls = kinds, int late_us = 0) {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [&](int rank) {
       GCCL_Comm world = begin();
-      for (const Kind& kind : kinds) {
+      for (const Kind& kind : calls) {
         int met = 1, failures = 0;
         for (int n = 0; met; ++n) {
           GCCL_Comm c = GCCL_COMM_NULL;
           RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
           if (rank == 0) denied = {.left = n, .lasting = lasting};
+          if (rank == 0) dials_for_us = late_us;
           GCCL_Result result = kind.call(&c, rank);
           met = std::exchange(denied, {}).met;
           // A rank that was done before the other one failed hears at the next call.
@@ -229,6 +232,7 @@ void allocations_fail(bool lasting) {
           const int mine[2] = {result, met};
           int all[2][2] = {};
           RANK_SUCCESS(GCCL_Allgather(mine, all, 2, GCCL_INT32, world));  // so nobody hears by the end of another
+          dials_for_us = 0;
           if (c) GCCL_Comm_free(&c);
           met = all[0][1];
           failures += all[0][0] != GCCL_SUCCESS;
@@ -250,25 +254,7 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
 TEST_CASE("memory that is short from one allocation on is an error on every rank or none") { allocations_fail(true); }
 
 TEST_CASE("a rank that finds no memory ends no connection before the others have heard why") {
-  check({.size = 2, .backends = "tcp"}, [](int rank) {
-    GCCL_Comm world = begin();
-    int met = 1;
-    for (int n = 0; met; ++n) {
-      GCCL_Comm c = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-      if (rank == 0) denied.left = n;
-      dials_for_us = rank == 0 ? 30000 : 0;
-      GCCL_Result result = GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, c);
-      met = std::exchange(denied, {}).met;
-      if (result == GCCL_SUCCESS) result = GCCL_Barrier(c);
-      if (result != GCCL_ERR_SYSTEM && result != GCCL_SUCCESS)
-        report("allocation " + std::to_string(n) + ", " + std::to_string(result) + ": " + GCCL_Last_error());
-      dials_for_us = 0;
-      RANK_SUCCESS(GCCL_Broadcast(&met, 1, GCCL_INT32, 0, world));
-      GCCL_Comm_free(&c);
-    }
-    RANK_SUCCESS(GCCL_Finalize());
-  });
+  allocations_fail(false, std::span(kinds).first(2), 30000);
 }
 
 TEST_CASE("an abort that finds no memory in any thread is heard once there is some") {
@@ -278,16 +264,9 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       RANK_SUCCESS(GCCL_Init(&world, nullptr));
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       RANK_SUCCESS(GCCL_Barrier(c));
-      // A receive that waits for its connection dials the other rank after half a second, to see whether it is there,
-      // and the thread that takes connections ends where it finds no memory for one.
       if (rank == 0) {
-        RANK_SUCCESS(GCCL_Send(output, 1, GCCL_FLOAT32, 1, c));
-      } else {
-        RANK_SUCCESS(GCCL_Recv(output, 1, GCCL_FLOAT32, 0, c));
-      }
-      if (rank == 0) {
-        // The thread that connects may still be at the new communicator's connections. The message has gone over
-        // these; nothing waits for the rest of its work.
+        // The thread that connects may still be at the new communicator's connections, and ends where it finds no
+        // memory to dial. The barrier has gone over one of these; nothing waits for the rest of its work.
         usleep(300000 * GCCL_TEST_SLOWDOWN);
         starving = true;
         const GCCL_Result aborted = GCCL_Abort(c, 3);
