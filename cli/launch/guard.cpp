@@ -15,11 +15,7 @@ constexpr pid_t kAllIsWell = 0;
 
 [[noreturn]] void stand_guard(int pipe) {
   setsid();  // a Ctrl-C is not for the guard
-  ::signal(SIGHUP, SIG_IGN);
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGTERM, SIG_IGN);
-  ::signal(SIGUSR1, SIG_IGN);
-  ::signal(SIGUSR2, SIG_IGN);
+  for (const int signal : kPassedOn) ::signal(signal, SIG_IGN);
   std::vector<pid_t> groups;
   for (;;) {
     pid_t group = 0;

@@ -437,7 +437,7 @@ int Runner::run() {
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
   // What was ignored before (nohup; a shell's background commands) stays so: a blocked signal would reach signals_.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+  for (const int signal : kPassedOn) {
     struct sigaction before {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaddset(&mask, signal);
   }

@@ -289,13 +289,14 @@ void Connector::add(std::unique_ptr<PendingConnection> c) {
 }
 
 void Connector::note_unauthenticated(PendingConnection* c) {
-  if (c->unauthenticated() == c->among_unauthenticated) return;
-  if (c->unauthenticated()) {
+  const bool belongs = c->unauthenticated();
+  if (belongs == c->among_unauthenticated) return;
+  if (belongs) {
     c->unauthenticated_place = unauthenticated_.insert(unauthenticated_.end(), c);
   } else {
     unauthenticated_.erase(c->unauthenticated_place);
   }
-  c->among_unauthenticated = c->unauthenticated();
+  c->among_unauthenticated = belongs;
 }
 
 Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
