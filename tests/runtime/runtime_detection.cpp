@@ -17,7 +17,6 @@
 #include "libgccl/fault/membership.hpp"
 #include "libgccl/net/digest.hpp"
 #include "tests/support/child.hpp"
-#include "tests/support/own_namespace.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/rank_job.hpp"
 #include "tests/support/shell.hpp"
@@ -181,21 +180,17 @@ std::string without_datagrams() {
     Job job = {.size = 2, .backends = "tcp", .nodes = {0, 1}, .limit_s = 60};
     job.environment["GCCL_DETECTION_MS"] = "500";
     const std::vector<End> ends = run(job, [&](int rank) {
-      without_leak_check();  // in this process: its next thread would be in the other namespace
-      // Nor does either see the other's process.
-      if (!plug_in(rank) || !quietly("ip rule add pref 1 ipproto udp blackhole") || !own_namespace(CLONE_NEWPID))
-        return report("no network");
-      const int status = gccl::test::Child([&] {
-                           GCCL_Comm world = begin();
-                           double x = 1, sum = 0;
-                           for (int i = 0; i < 300; ++i) {
-                             RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
-                             ::usleep(10000);
-                           }
-                           RANK_SUCCESS(GCCL_Finalize());
-                           return any_reported() ? 1 : 0;
-                         }).wait();
-      RANK_CHECK(status == 0);
+      if (!plug_in(rank) || !quietly("ip rule add pref 1 ipproto udp blackhole")) return report("no network");
+      const bool done = in_pid_namespace([] {  // nor does either see the other's process
+        GCCL_Comm world = begin();
+        double x = 1, sum = 0;
+        for (int i = 0; i < 300; ++i) {
+          RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+          ::usleep(10000);
+        }
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+      if (!done) report("no network");
     });
     const std::string all = texts(ends);
     if (all.find("no network") != std::string::npos) return "no network";
@@ -228,16 +223,13 @@ std::string with_lost_decision(fault::Epoch epoch, int processes, const std::fun
     job.environment["GCCL_DETECTION_MS"] = "0";  // nobody is called silent: a rank that is not answered hangs
     const std::vector<End> ends = run(job, [&](int process) {
       ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
-      without_leak_check();  // in this process, likewise
-      // Nor does any see the other's process.
-      if (!plug_in(process) || !own_namespace(CLONE_NEWPID)) return report("no network");
-      const int status = gccl::test::Child([&] {
-                           if (process == 0) decision_lost_in = epoch;
-                           body(process);
-                           RANK_CHECK(decision_lost_in == 0);
-                           return any_reported() ? 1 : 0;
-                         }).wait();
-      RANK_CHECK(status == 0);
+      if (!plug_in(process)) return report("no network");
+      const bool done = in_pid_namespace([&] {  // nor does any see the other's process
+        if (process == 0) decision_lost_in = epoch;
+        body(process);
+        RANK_CHECK(decision_lost_in == 0);
+      });
+      if (!done) report("no network");
     });
     const std::string all = texts(ends);
     if (all.find("no network") != std::string::npos) return "no network";

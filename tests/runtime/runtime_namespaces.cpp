@@ -2,37 +2,20 @@
 // its own, so a process id neither distinguishes them nor says whether they live. They say that they share memory by
 // GCCL_HOST.
 #include <doctest/doctest.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "gccl/gccl.h"
-#include "tests/support/own_namespace.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
 
 namespace {
 
-// Runs f as the first process of a new process-id namespace, in a user namespace where that takes no rights; what it
-// reports is this process's. False where the system does not allow it.
-bool in_namespace(const std::function<void()>& f) {
-  without_leak_check();  // in this process: its next thread would be in the other namespace
-  if (!own_namespace(CLONE_NEWPID)) return false;
-  const int status = gccl::test::Child([&] {
-                       RANK_CHECK(::getpid() == 1);
-                       f();
-                       return any_reported() ? 1 : 0;
-                     }).wait();
-  if (status != 0) report("in the namespace: wait status " + std::to_string(status));
-  return true;
-}
-
 bool allowed() {
-  const bool is = gccl::test::Child([] { return in_namespace([] {}) ? 0 : 1; }).wait() == 0;
+  const bool is = gccl::test::Child([] { return in_pid_namespace([] {}) ? 0 : 1; }).wait() == 0;
   if (!is) MESSAGE("skipped: this system allows no process-id namespaces here");
   return is;
 }
@@ -67,7 +50,7 @@ TEST_CASE("ranks in process-id namespaces of their own sum rightly over shared m
   for (const int apart : {1, 2, 3})
     check({.size = 3, .environment = {{"GCCL_HOST", "one machine"}}}, [&](int rank) {
       if (rank >= apart) return reduce_all(rank, 3);
-      RANK_CHECK(in_namespace([&] { reduce_all(rank, 3); }));
+      RANK_CHECK(in_pid_namespace([&] { reduce_all(rank, 3); }));
     });
 }
 
@@ -88,7 +71,7 @@ TEST_CASE("a rank that ends in another process-id namespace is lost; one that li
         report("the barrier returned " + std::to_string(int(result)) + ": " + GCCL_Last_error());
       GCCL_Finalize();
     };
-    RANK_CHECK(in_namespace(body));
+    RANK_CHECK(in_pid_namespace(body));
   });
 }
 

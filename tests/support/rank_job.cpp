@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/support/own_namespace.hpp"
+
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
 
 namespace ranks {
@@ -56,6 +58,18 @@ void report(const std::string& failure) {
 bool any_reported() { return reports.load() > 0; }
 
 void without_leak_check() { leak_check = false; }
+
+bool in_pid_namespace(const std::function<void()>& f) {
+  without_leak_check();  // in this process: its next thread would be in the other namespace
+  if (!own_namespace(CLONE_NEWPID)) return false;
+  const int status = gccl::test::Child([&] {
+                       RANK_CHECK(::getpid() == 1);
+                       f();
+                       return any_reported() ? 1 : 0;
+                     }).wait();
+  if (status != 0) report("in the namespace: wait status " + std::to_string(status));
+  return true;
+}
 
 Running::Running(const Job& job, const std::function<void(int)>& body)
     : processes_(std::size_t(job.size)), until_ms_(now_ms() + job.limit_s * 1000LL * GCCL_TEST_SLOWDOWN) {

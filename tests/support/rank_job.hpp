@@ -86,6 +86,9 @@ void report(const std::string& failure);
 bool any_reported();
 // Called by a rank that can start no thread at its end: the leak sanitizer, where there is one, needs a thread to look.
 void without_leak_check();
+// Called by a rank: f in a child that is the first process of a new process-id namespace, in a user namespace where
+// that takes no rights; what it reports is this process's. False where the system does not allow it.
+bool in_pid_namespace(const std::function<void()>& f);
 // Whether GCCL_Last_error contains this.
 bool says(const std::string& text);
 // Reports a call that returned something else, and a GCCL_Last_error that does not contain this.
