@@ -79,22 +79,32 @@ struct Found {
   std::string cause() const { return diagnosis["cause"].is_null() ? "" : diagnosis["cause"].get<std::string>(); }
 };
 
-Found diagnosed(const Planted& p, std::uint64_t seed) {
+// What the planted cluster takes for each row, in us: the same for all seeds of noise.
+std::vector<double> played(const Planted& p) {
+  static std::map<std::pair<std::string, std::string>, std::vector<double>> known;
+  const std::string asked = table(
+      p, [](std::size_t) { return 1; }, true);
+  std::vector<double>& times = known[{p.cluster.dump(), asked}];
+  if (!times.empty()) return times;
   const Folder folder;
-  folder.write("healthy.json", p.healthy.dump());
   folder.write("planted.json", p.cluster.dump());
-  folder.write("asked.csv", table(
-                                p, [](std::size_t) { return 1; }, true));
+  folder.write("asked.csv", asked);
   const Ended v = run_gccl(
       {"validate", "asked.csv", "--cluster", "planted.json", "--planner", "gccl", "--engine", "model", "--json", "-"},
       folder.path);
   CAPTURE(v.err);
   REQUIRE(v.code == 0);
-  const Json rows = Json::parse(v.out)["rows"];
-  const auto played = [&](std::size_t i) {
-    return rows[i]["predicted_us"].get<double>() * p.factor * (1 + p.noise * noise(1000 * seed + i));
-  };
-  folder.write("m.csv", table(p, played, false));
+  const Json document = Json::parse(v.out);
+  for (const Json& row : document["rows"]) times.push_back(row["predicted_us"]);
+  return times;
+}
+
+Found diagnosed(const Planted& p, std::uint64_t seed) {
+  const Folder folder;
+  folder.write("healthy.json", p.healthy.dump());
+  const std::vector<double> times = played(p);
+  const auto noisy = [&](std::size_t i) { return times[i] * p.factor * (1 + p.noise * noise(1000 * seed + i)); };
+  folder.write("m.csv", table(p, noisy, false));
   const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json", "--json", "-"}, folder.path);
   CAPTURE(d.err);
   CHECK(d.code <= 1);

@@ -16,7 +16,7 @@ constexpr int kPoints = 40;
 
 const fs::path kCluster = kRoot / "topologies/dgx-h100-superpod-2048.json";
 
-// Forty points: at 128 ranks some tens of milliseconds each.
+// Forty points: at 96 ranks some tens of milliseconds each.
 std::string scenario(const fs::path& cluster = kCluster, const std::string& more = "", const std::string& top = "",
                      const std::string& before = "", int ranks = 16) {
   std::string bytes;
@@ -25,7 +25,7 @@ std::string scenario(const fs::path& cluster = kCluster, const std::string& more
       R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":{}{},"runs":[{}{{"collective":"allreduce","bytes":[{}],"algorithms":"ring"{}}}]}})",
       cluster.string(), ranks, top, before, bytes, more);
 }
-std::string long_scenario() { return scenario(kCluster, "", "", "", 128); }
+std::string long_scenario() { return scenario(kCluster, "", "", "", 96); }
 
 std::size_t lines(const fs::path& file) {
   const std::string text = fs::exists(file) ? read_text(file) : "";

@@ -16,7 +16,8 @@ foreach(file IN LISTS scenarios)
     set(long)
     if((NOT engine STREQUAL "model" AND scenario MATCHES "^(allreduce-2048|allgather-zero|gb200|bus-bandwidth)$") OR
        (engine STREQUAL "simgrid" AND
-        scenario MATCHES "^(compare-clusters|hierarchical-vs-flat|oversubscribed|straggler|torus-tpu)$") OR
+        scenario MATCHES
+        "^(compare-clusters|hierarchical-vs-flat|oversubscribed|reduce-scatter-gradients|straggler|torus-tpu)$") OR
        (GCCL_SANITIZE AND scenario STREQUAL "allreduce-2048"))
       set(long CONFIGURATIONS long)
     endif()
