@@ -51,16 +51,20 @@ struct Ranks {
   std::shared_ptr<const Cluster> cluster;
   std::vector<Card> cards;
   std::shared_ptr<const Groups> whole, nodes, rails;  // all of them in `order`; by node; by place
-  bool regular = true;                                // they follow each other node by node, as many on each
+  std::shared_ptr<const std::vector<Rank>> begin;     // of nodes whose ranks follow each other, and the end; else none
   Rank root;                                          // where chains begin
 
   Ranks(std::shared_ptr<const Cluster> c, const std::vector<Card>& on, std::span<const Rank> order)
       : cluster(std::move(c)), cards(on), root(order.empty() ? 0 : order[0]) {
     Groups n = by_node(*cluster, cards);
+    std::vector<Rank> first{0};
+    bool follow = true;
     for (std::size_t k = 0, r = 0; k < n.size(); ++k) {
-      regular = regular && n[k].size() == n[0].size();
-      for (const Card card : n[k]) regular = regular && cards[r++] == card;
+      for (const Card card : n[k]) follow = cards[r++] == card && follow;
+      first.push_back(Rank(r));
     }
+    if (!follow) first.clear();
+    begin = std::make_shared<const std::vector<Rank>>(std::move(first));
     std::vector<Card> all = cards;
     for (std::size_t i = 0; i < order.size(); ++i) all[i] = cards[order[i]];
     whole = std::make_shared<const Groups>(Groups{std::move(all)});
@@ -105,12 +109,13 @@ double two_level_rings(const Part& cluster, const Groups& nodes, const Groups& r
 
 void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> part, bool chains, CostModel& m) {
   const Groups& nodes = *ranks->nodes;
-  m.all = loads_of(part, ranks->whole, ranks->regular ? Rank(nodes.size()) : 1);
+  const auto alone = std::make_shared<const std::vector<Rank>>();
+  m.all = loads_of(part, ranks->whole, ranks->begin);
   m.rings = OnDemand<std::vector<RingLoads>>(
       [=] { return rings_of(*part, ranks->cards, chains ? std::optional(ranks->root) : std::nullopt); });
   m.doubling = OnDemand<Hop>([=] { return doubling_way(*part, ranks->cards); });
-  m.inside = loads_of(part, ranks->nodes, 1);
-  m.rail = loads_of(part, ranks->rails, 1);
+  m.inside = loads_of(part, ranks->nodes, alone);
+  m.rail = loads_of(part, ranks->rails, alone);
   if (nodes.size() == 1 || nodes.size() == ranks->cards.size()) return;
   m.rings_ns_per_byte = OnDemand<double>([=] { return two_level_rings(*part, *ranks->nodes, *ranks->rails); });
 }

@@ -139,12 +139,14 @@ class FairMessages {
 class Exchange {
  public:
   // The first `turns` turns.
-  Exchange(const Part& cluster, const Groups& groups, Rank nodes, Rank turns) : fair_(cluster), turns_(turns) {
+  Exchange(const Part& cluster, const Groups& groups, std::span<const Rank> begin, Rank turns)
+      : fair_(cluster), turns_(turns) {
     for (const auto& g : groups)
       for (Rank r = 0; r < g.size(); ++r) {
-        members_.push_back({.group = &g, .first = members_.size() - r, .turns = Turns(nodes, Rank(g.size()), r)});
-        members_.back().arrived.resize(g.size());
-        members_.back().awaited.resize(g.size());
+        const Turns of(NodeSpans::of(begin, Rank(g.size())), r);
+        members_.push_back({.group = &g, .first = members_.size() - r, .turns = of, .steps = of.steps()});
+        members_.back().arrived.resize(of.steps());
+        members_.back().awaited.resize(of.steps());
       }
   }
 
@@ -155,8 +157,10 @@ class Exchange {
       const std::vector<std::size_t> ended = fair_.advance();
       if (ended.empty()) return fair_.stretch();
       for (const std::size_t f : ended) end(f);
+      const std::size_t known = sent_.size();
       for (const std::size_t f : ended) issue(members_[sent_[f].from]), issue(members_[sent_[f].to]);
-      for (const std::size_t f : ended) go_on(members_[sent_[f].from]), go_on(members_[sent_[f].to]);
+      for (const std::size_t f : ended) go_on(members_[sent_[f].from]);
+      for (std::size_t f = known; f < sent_.size(); ++f) go_on(members_[sent_[f].from]);
     }
   }
 
@@ -169,6 +173,7 @@ class Exchange {
     const std::vector<Card>* group;
     std::size_t first;  // member of it
     Turns turns;
+    Rank steps;                                     // of them
     Rank step = 0;                                  // the next one: of each turn a send, and then a receive
     unsigned busy = 0;                              // steps begun and not ended
     std::vector<bool> arrived{}, awaited{};         // by turn: the message to it, and whether a step waits for that
@@ -179,15 +184,18 @@ class Exchange {
   void issue(Member& m) {
     const std::vector<Card>& g = *m.group;
     const std::size_t self = std::size_t(&m - members_.data());
-    const Rank turns = std::min(turns_, Rank(g.size() - 1));
+    const Rank turns = std::min(turns_, m.steps - 1), place = Rank(self - m.first);
     for (; m.busy < kInFlight && m.step < 2 * turns; ++m.step) {
       const Rank turn = m.step / 2 + 1;
+      const Turns::Turn peers = m.turns[turn];
       if (m.step % 2 == 1) {
+        if (peers.from == place) continue;
         m.awaited[turn] = !m.arrived[turn];
         m.busy += m.awaited[turn];
         continue;
       }
-      const std::size_t to = m.first + m.turns[turn].to;
+      if (peers.to == place) continue;
+      const std::size_t to = m.first + peers.to;
       const Card here = g[self - m.first], there = g[to - m.first];
       if (here == there) {
         arrive(members_[to], turn);
@@ -236,11 +244,11 @@ class Exchange {
 
 }  // namespace
 
-double exchange_stretch(const Part& cluster, const Groups& groups, Rank nodes) {
+double exchange_stretch(const Part& cluster, const Groups& groups, std::span<const Rank> begin) {
   std::size_t members = 0;
   for (const auto& g : groups) members += g.size();
   const Rank turns = Rank(kMessagesMax / std::max<std::size_t>(members, 1));
-  return turns >= kTurnsMin ? Exchange(cluster, groups, nodes, turns).stretch() : 1;
+  return turns >= kTurnsMin ? Exchange(cluster, groups, begin, turns).stretch() : 1;
 }
 
 double gather_stretch(const Part& cluster, const Groups& groups) {

@@ -31,30 +31,45 @@ Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
 namespace {
 
 // The mean, for the member with the slowest messages, over some of those steps of Turns that stay on a node, or over
-// some of those that do not.
+// some of those that do not; of nodes of different sizes, over some of all.
 struct MeanStep {
   Hop all;    // while every member's are on their way
   Hop alone;  // one at a time
 };
-MeanStep mean_step(const Part& cluster, const Groups& groups, Rank nodes, bool stay) {
+enum class Steps : std::uint8_t { stay, leave, any };
+MeanStep mean_step(const Part& cluster, const Groups& groups, std::span<const Rank> begin, Steps kind) {
   const std::size_t most = largest(groups);
-  const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
+  const NodeSpans spans = NodeSpans::of(begin, Rank(most));
+  const std::size_t nodes = spans.nodes, steps = Turns(spans, 0).steps(), rounds = steps / nodes;
+  const std::size_t all = kind == Steps::any ? steps - 1 : kind == Steps::stay ? rounds - 1 : rounds * (nodes - 1);
   const std::size_t samples = std::min(all, kSteps);
   if (samples == 0) return {};
   Messages messages(cluster);
-  std::vector<double> alpha;  // of each member's messages in all
+  struct Sum {
+    double alpha_ns = 0, messages = 0;
+  };
+  std::vector<Sum> sums;  // of each member
   for (std::size_t k = 0; k < samples; ++k) {
     const std::size_t i = (2 * k + 1) * all / (2 * samples);
-    const Rank step = Rank(stay ? (i + 1) * nodes : i / (nodes - 1) * nodes + i % (nodes - 1) + 1);
+    const std::size_t step = kind == Steps::any    ? i + 1
+                             : kind == Steps::stay ? (i + 1) * nodes
+                                                   : i / (nodes - 1) * nodes + i % (nodes - 1) + 1;
     std::size_t member = 0;
     for (const auto& g : groups)
       for (Rank r = 0; r < g.size(); ++r, ++member) {
-        alpha.resize(std::max(alpha.size(), member + 1));
-        alpha[member] += messages.add(g[r], g[Turns(nodes, Rank(g.size()), r)[Rank(step % g.size())].to]);
+        sums.resize(std::max(sums.size(), member + 1));
+        const Turns turns(begin.empty() ? NodeSpans::one(Rank(g.size())) : spans, r);
+        const Rank to = turns[Rank(step % turns.steps())].to;
+        if (to == r && kind == Steps::any) continue;
+        sums[member].alpha_ns += messages.add(g[r], g[to]);
+        ++sums[member].messages;
       }
   }
-  const double slowest = *std::max_element(alpha.begin(), alpha.end()) / double(samples);
-  return {{slowest, messages.busiest_ns() / double(samples)}, {slowest, messages.mean(false).beta_ns_per_byte}};
+  double slowest = 0;
+  for (const Sum& s : sums) slowest = std::max(slowest, s.messages > 0 ? s.alpha_ns / s.messages : 0);
+  // Not all members have a message in each step of any.
+  const double share = kind == Steps::any ? double(all) / double(samples * (most - 1)) : 1 / double(samples);
+  return {{slowest, messages.busiest_ns() * share}, {slowest, messages.mean(false).beta_ns_per_byte}};
 }
 
 // The busiest link's share of a byte of each message.
@@ -66,18 +81,25 @@ double busiest_of_pairs(const Part& cluster, const Groups& groups) {
   return messages.busiest_ns();
 }
 
-// Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
-// concurrently with what does not; of many members, whichever takes longer keeps them waiting.
-LinkLoads::Pairs pairs_of(const Part& cluster, const Groups& groups, Rank nodes) {
-  const std::size_t most = largest(groups);
+// Every member sends to each other one in the order of Turns over the nodes that begin there. What stays on a node
+// passes concurrently with what does not; of many members, whichever takes longer keeps them waiting.
+LinkLoads::Pairs pairs_of(const Part& cluster, const Groups& groups, std::span<const Rank> begin) {
+  const std::size_t most = largest(groups), nodes = begin.empty() ? 1 : begin.size() - 1;
+  const auto busiest = [&](double by_steps) {
+    return most <= kAllStepsOf ? busiest_of_pairs(cluster, groups) : by_steps;
+  };
+  if (!NodeSpans::of(begin, Rank(most)).even()) {
+    const MeanStep any = mean_step(cluster, groups, begin, Steps::any);
+    const double others = double(most - 1);
+    return {.mean = {any.all.alpha_ns, busiest(others * any.all.beta_ns_per_byte) / others}, .alone = any.alone};
+  }
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
-  const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
+  const MeanStep stays = mean_step(cluster, groups, begin, Steps::stay),
+                 leaves = mean_step(cluster, groups, begin, Steps::leave);
   const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
   const double alpha = mean(stays.all.alpha_ns, leaves.all.alpha_ns);
-  const double busiest = most <= kAllStepsOf
-                             ? busiest_of_pairs(cluster, groups)
-                             : std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte);
-  return {.mean = {alpha, busiest / (near + far)},
+  const double most_ns = busiest(std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte));
+  return {.mean = {alpha, most_ns / (near + far)},
           .alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)}};
 }
 
@@ -399,7 +421,8 @@ LinkLoads::Next next_of(const Part& cluster, const Groups& groups) {
 
 }  // namespace
 
-LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups, Rank nodes) {
+LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups,
+                   std::shared_ptr<const std::vector<Rank>> begin) {
   if (largest(*groups) < 2) return {};
   const auto by = [&]<class T>(T (*of)(const Part&, const Groups&)) {
     return OnDemand<T>([=] { return of(*cluster, *groups); });
@@ -428,9 +451,9 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .far_halving_ns_per_byte = by(far_halving_of),
           .gathered_halving_ns_per_byte = by(gathered_halving_of),
           .ring_in_way = by(ring_in_way),
-          .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); }),
+          .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, *begin); }),
           .stretch = OnDemand<double>(
-              [=] { return cluster->everything() ? exchange_stretch(*cluster, *groups, nodes) : 1.0; })};
+              [=] { return cluster->everything() ? exchange_stretch(*cluster, *groups, *begin) : 1.0; })};
 }
 
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards) {

@@ -37,8 +37,10 @@ Messages shifted(const Part& cluster, const Groups& groups, std::size_t d);
 // A binomial tree's messages in each group, all down from its first member, or all up to it.
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool up);
 
-// Worked out when a form asks for them. Nodes: whose members follow each other in equal numbers, else 1.
-LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups, Rank nodes);
+// Worked out when a form asks for them. `begin`: where each node of the only group begins, whose members follow each
+// other node by node, and the end of the last; without elements each group counts as one node.
+LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups,
+                   std::shared_ptr<const std::vector<Rank>> begin);
 
 // Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards);

@@ -42,7 +42,8 @@ class Prediction {
   bool whole(const Slicing& slicing) const;
   Cost messages_start(const Slicing& slicing);
   Cost work(const Slicing& slicing);
-  Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial) const;
+  Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial);
+  Cost waiting_of_each(Count shares);
   Cost drift_apart(const Chunk& chunk, const Slicing& slicing, Cost serial);
   Cost with_slices(Cost whole_blocks, const Slicing& slicing) const;
   Cost hidden_latency(const Chunk& chunk, double channels, Cost serial);

@@ -81,6 +81,17 @@ TEST_CASE("hierarchical algorithms know the fullest of nodes of different sizes,
   }
 }
 
+// Each of four ranks has eight blocks to exchange with the other node, by a NIC that two of them share.
+TEST_CASE("a pairwise all-to-all keeps the NICs of the smaller node busy") {
+  Machine machine("aws-p4de", on_nodes(8, {8, 4}));
+  const Count block = 1 << 20;  // of 4 bytes
+  const Call call{.kind = Collective::alltoall, .count = block};
+  const Plan plan = machine.plan(*find_algorithm(Collective::alltoall, "pairwise"), call);
+  const double carried_ns = 16 * 4 * double(block) / 10.45;
+  CHECK(machine.simulated_ns(call, plan) < 1.05 * carried_ns);
+  CHECK(plan.predicted_ns == doctest::Approx(machine.simulated_ns(call, plan)).epsilon(0.02));
+}
+
 // The first rail has more blocks to send than the others, and no NIC of its own.
 TEST_CASE("the hierarchical all-gather knows that a node's ranks share its NIC") {
   for (const std::vector<Rank>& sizes : {std::vector<Rank>{4, 4, 3}, {4, 4, 4, 4, 4, 4, 3}}) {

@@ -108,29 +108,52 @@ TEST_CASE("an empty communicator has a layout") {
   CHECK(Layout::of({}).ranks() == 0);
 }
 
-TEST_CASE("in each step of an all-to-all every rank gets one message, and all stay on their node or all leave it") {
-  const auto check = [](const Layout& layout, Rank per_node) {
+TEST_CASE("in each step of an all-to-all a rank gets one message at most, and all stay on their node or all leave it") {
+  // `by_node`: whether nodes turn.
+  const auto check = [](const Layout& layout, bool by_node, Rank steps) {
     const Rank n = layout.ranks();
-    std::vector<std::set<Rank>> met(n);
-    for (Rank s = 0; s < n; ++s) {
+    CAPTURE(n);
+    std::vector<std::multiset<Rank>> met(n);
+    for (Rank s = 0; s < steps; ++s) {
       std::set<Rank> targets;
       for (Rank r = 0; r < n; ++r) {
-        const auto [to, from] = Turns(layout.view(r))[s];
-        targets.insert(to);
+        const Turns turns(layout.view(r));
+        CHECK(turns.steps() == steps);
+        const auto [to, from] = turns[s];
+        if (s == 0) CHECK((to == r && from == r));
+        if (to == r) continue;  // nobody
+        CHECK(targets.insert(to).second);
         met[r].insert(to);
         CHECK(Turns(layout.view(to))[s].from == r);
-        CHECK(Turns(layout.view(from))[s].to == r);
-        if (s == 0) CHECK(to == r);
-        if (per_node) CHECK((to / per_node == r / per_node) == (Turns(layout.view(0))[s].to < per_node));
+        const View mine = layout.view(r), theirs = layout.view(to);
+        if (by_node) CHECK((mine.rail.rank == theirs.rail.rank) == (s % mine.nodes == 0));
       }
-      CHECK(targets.size() == n);
+      std::size_t sources = 0;
+      for (Rank r = 0; r < n; ++r) sources += Turns(layout.view(r))[s].from != r;
+      CHECK(sources == targets.size());
     }
-    for (const auto& m : met) CHECK(m.size() == n);
+    for (Rank r = 0; r < n; ++r) {
+      CHECK(met[r].size() == n - 1);
+      CHECK(std::set<Rank>(met[r].begin(), met[r].end()).size() == n - 1);
+    }
   };
-  for (const Rank n : {1, 2, 7, 12}) check(Layout::flat(n), n);
-  for (const Rank g : {1, 2, 3, 4, 6}) check(Layout::regular(12, g), g);
-  check(Layout::regular(11, 4), 0);                                    // the last node has fewer
-  check(Layout::of(std::vector<Rank>{0, 1, 2, 0, 1, 2, 0, 1, 2}), 0);  // one after the other
+  const auto nodes = [](std::initializer_list<Rank> sizes) {
+    std::vector<Rank> node_of;
+    Rank node = 0;
+    for (const Rank size : sizes) node_of.insert(node_of.end(), size, node++);
+    return Layout::of(node_of);
+  };
+  for (const Rank n : {1, 2, 7, 12}) check(Layout::flat(n), true, n);
+  for (const Rank g : {1, 2, 3, 4, 6}) check(Layout::regular(12, g), true, 12);
+  check(Layout::of(std::vector<Rank>{0, 1, 2, 0, 1, 2, 0, 1, 2}), false, 9);  // one after the other
+  // Of different sizes, the last one alone and others.
+  check(Layout::regular(11, 4), true, 12);
+  check(Layout::regular(12, 8), true, 16);
+  check(nodes({8, 6, 8, 7, 1}), true, 40);
+  check(nodes({1, 3, 2}), true, 9);
+  check(nodes({2, 4}), true, 8);
+  // One of eight and many of one: seven of eight steps would have few messages.
+  check(nodes({8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), false, 18);
 }
 
 TEST_CASE("groups are cyclic in both directions") {

@@ -13,10 +13,10 @@ Schedule direct_all_gather(Call c, View v, Share mine) {
   const Region in = input_of(c, v, mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
   const Turns turns(v);
-  for (Rank s = 1; s < n; ++s) {
+  for (Rank s = 1; s < turns.steps(); ++s) {
     const auto [to, from] = turns[s];
-    co_yield send(to, in);
-    co_yield recv(from, out[from]);
+    if (to != r) co_yield send(to, in);
+    if (from != r) co_yield recv(from, out[from]);
   }
   co_yield copy(in, out[r]);
 }

@@ -21,10 +21,10 @@ Schedule pairwise_all_to_all(Call c, View v, Share mine) {
     source = saved;
   }
   const Turns turns(v);
-  for (Rank s = 1; s < n; ++s) {
+  for (Rank s = 1; s < turns.steps(); ++s) {
     const auto [to, from] = turns[s];
-    co_yield send(to, source[to]);
-    co_yield recv(from, target[from]);
+    if (to != r) co_yield send(to, source[to]);
+    if (from != r) co_yield recv(from, target[from]);
   }
   if (!c.in_place) co_yield copy(source[r], target[r]);
 }

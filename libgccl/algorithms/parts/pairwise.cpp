@@ -15,10 +15,13 @@ struct Parts {
 template <class P>
 Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
   if (g.size == 1) co_yield copy(in[0], mine);
-  for (Rank s = 1; s < g.size; ++s) {
+  bool begun = false;
+  for (Rank s = 1; s < turns.steps(); ++s) {
     const auto [to, from] = turns[s];
-    co_yield send(g[to], in[to]);
-    co_yield recv_reduce(g[from], s == 1 ? in[g.rank] : mine, mine);
+    if (to != g.rank) co_yield send(g[to], in[to]);
+    if (from == g.rank) continue;
+    co_yield recv_reduce(g[from], begun ? mine : in[g.rank], mine);
+    begun = true;
   }
 }
 
@@ -39,10 +42,10 @@ Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Displacement in, Reg
 
 Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
   const Region mine = x.part(g.rank, g.size);
-  for (Rank s = 1; s < g.size; ++s) {
+  for (Rank s = 1; s < turns.steps(); ++s) {
     const auto [to, from] = turns[s];
-    co_yield send(g[to], mine);
-    co_yield recv(g[from], x.part(from, g.size));
+    if (to != g.rank) co_yield send(g[to], mine);
+    if (from != g.rank) co_yield recv(g[from], x.part(from, g.size));
   }
 }
 
