@@ -47,6 +47,7 @@ class Prediction {
   Cost drift_apart(const Chunk& chunk, const Slicing& slicing, Cost serial);
   Cost with_slices(Cost whole_blocks, const Slicing& slicing) const;
   Cost hidden_latency(const Chunk& chunk, double channels, Cost serial);
+  Cost hidden_in_phase(double channels);
   Cost cost_of(const Call& chunk, const View& view, const CostModel& model) const;
   Chunk chunk_of(const Call& chunk, const View& view);
   void add_parts(Chunk& chunk, const Call& call) const;
