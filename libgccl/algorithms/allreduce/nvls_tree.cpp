@@ -53,10 +53,13 @@ Count nvls_tree_trail(const View& v) {
   return away;
 }
 
-// All rails at once, which may share NICs.
+// All rails at once, which may share NICs. While every rank of a node of eight sends to one of six, some of those take
+// twice as much as a rail carries.
 Hop between_nodes(const View& v, const CostModel& m) {
   Hop hop = m.rail.known() ? m.rail.fans->out : m.net;
-  hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(v.fullest));
+  const double shared = m.rail.known() && !v.uniform() ? m.rail.next->slowest.beta_ns_per_byte
+                                                       : m.net_all.beta_ns_per_byte * v.rails / double(v.fullest);
+  hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, shared);
   return hop;
 }
 
@@ -101,10 +104,12 @@ Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, con
   Cost interval;
   if (v.nodes == 1)
     interval = std::max({links, 2 * m.exchange_gap_ns(), (one - inside.alpha_ns) / (2 * lanes)});
-  else
-    interval = std::max({links + 2 * inside.alpha_ns / (lanes * lanes), part * hop.beta_ns_per_byte,
-                         2 * (inside.alpha_ns + hop(part)) / (kInFlight * lanes),
+  else {
+    const Cost carried = std::max(links + 2 * inside.alpha_ns / (lanes * lanes), part * hop.beta_ns_per_byte);
+    const Cost cycle = 2 * (inside.alpha_ns + hop(part)) / (kInFlight * lanes);
+    interval = std::max({v.uniform() ? std::max(carried, cycle) : cycles_meet(cycle, carried),
                          m.combine(part) * (s.lanes > 1 ? 2 : 3), 3 * m.exchange_gap_ns()});
+  }
   return after_in_step(interval, one, block, s);
 }
 

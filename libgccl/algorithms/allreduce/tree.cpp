@@ -137,7 +137,11 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const Cost cycle = tree_cycle(v, m, bytes, s.window) / double(s.lanes);
   // On a torus of cards chains and trees share the links.
   const double links_busy = v.wiring == View::Wiring::unknown ? port + inside : std::max(port, inside);
-  return std::max({links_busy, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
+  // On nodes of different sizes what is busiest waits for lanes' cycles that are nearly as long (7 to 56 ranks of nine
+  // clusters on the flow engine: off by 33 % at worst without it, 27 % with it; where nodes are alike it would be
+  // worse).
+  const Cost busy = v.uniform() ? std::max(cycle, links_busy) : cycles_meet(cycle, links_busy);
+  return std::max({busy, combining, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
 }
 
 }  // namespace
