@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <tuple>
 
 #include "tests/algorithms/machine.hpp"
 #include "tests/support/wide.hpp"
@@ -62,15 +61,21 @@ TEST_CASE("binomial trees and PAT of channels with a chunk each are predicted as
 // All channels wait for the network at the same time, and few of them hide that.
 TEST_CASE("the hierarchical all-gather of channels of one chunk is predicted as the flow engine has it") {
   const Algorithm& a = *find_algorithm(Collective::allgather, "hierarchical");
-  for (const auto& [name, ranks, bytes, protocol] : {std::tuple("aws-p4de", 48u, Count(16) << 20, "Simple"),
-                                                     {"aws-p5", 48u, Count(256) << 20, "Simple"},
-                                                     {"aws-p5", 24u, Count(16) << 20, "LL128"},
-                                                     {"alps-gh200-2048", 48u, Count(16) << 20, "Simple"},
-                                                     {"leonardo", 32u, Count(16) << 20, "LL128"}}) {
-    Machine machine(name, ranks);
+  struct Place {
+    const char* cluster;
+    Rank ranks;
+    Count bytes;
+    const char* protocol;
+  };
+  for (const Place& p : {Place{"aws-p4de", 48, Count(16) << 20, "Simple"},
+                         {"aws-p5", 48, Count(256) << 20, "Simple"},
+                         {"aws-p5", 24, Count(16) << 20, "LL128"},
+                         {"alps-gh200-2048", 48, Count(16) << 20, "Simple"},
+                         {"leonardo", 32, Count(16) << 20, "LL128"}}) {
+    Machine machine(p.cluster, p.ranks);
     for (const Count channels : {2u, 4u, 8u, 16u}) {
-      const double ratio = predicted_by_simulated(machine, a, bytes / ranks / 4, channels, 1, protocol);
-      INFO(ranks, " ranks of ", std::string(name), " in ", channels, " channels: predicted ", ratio);
+      const double ratio = predicted_by_simulated(machine, a, p.bytes / p.ranks / 4, channels, 1, p.protocol);
+      INFO(p.ranks, " ranks of ", std::string(p.cluster), " in ", channels, " channels: predicted ", ratio);
       CHECK(ratio == doctest::Approx(1).epsilon(0.09));
     }
   }

@@ -8,6 +8,7 @@
 
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/pipelined.hpp"
 #include "libgccl/schedule/channel.hpp"
 
 namespace gccl {
