@@ -134,9 +134,11 @@ TEST_CASE("NVLS tree knows that of nodes of different sizes as many cards are ro
   // Six roots on each of two nodes share no NIC.
   Machine machine("dgx-h100-superpod-2048", on_nodes(8, {8, 6}));
   holds(machine, Collective::allreduce, "nvls_tree", Count(256) << 20, 0.9, 1.15, Slicing{256, 16, 8});
-  // Few lanes' cycles are as long as what is busiest takes.
-  Machine shared("aws-p4de", on_nodes(8, {8, 4}));
-  holds(shared, Collective::allreduce, "tree", Count(256) << 20, 0.85, 1.15, Slicing{512, 4, 8});
+}
+
+TEST_CASE("the tree of few lanes knows cycles that are as long as what is busiest takes") {
+  Machine machine("aws-p4de", on_nodes(8, {8, 4}));
+  holds(machine, Collective::allreduce, "tree", Count(256) << 20, 0.85, 1.15, Slicing{512, 4, 8});
 }
 
 // Each rank's port carries both of its children's halves, and a lane's receive waits for them.

@@ -113,7 +113,7 @@ TEST_CASE("in each step of an all-to-all a rank gets one message at most, and al
   const auto check = [](const Layout& layout, bool by_node, Rank steps) {
     const Rank n = layout.ranks();
     CAPTURE(n);
-    std::vector<std::multiset<Rank>> met(n);
+    std::vector<std::set<Rank>> met(n);
     for (Rank s = 0; s < steps; ++s) {
       std::set<Rank> targets;
       for (Rank r = 0; r < n; ++r) {
@@ -123,7 +123,7 @@ TEST_CASE("in each step of an all-to-all a rank gets one message at most, and al
         if (s == 0) CHECK((to == r && from == r));
         if (to == r) continue;  // nobody
         CHECK(targets.insert(to).second);
-        met[r].insert(to);
+        CHECK(met[r].insert(to).second);
         CHECK(Turns(layout.view(to))[s].from == r);
         const View mine = layout.view(r), theirs = layout.view(to);
         if (by_node) CHECK((mine.rail.rank == theirs.rail.rank) == (s % mine.nodes == 0));
@@ -132,10 +132,7 @@ TEST_CASE("in each step of an all-to-all a rank gets one message at most, and al
       for (Rank r = 0; r < n; ++r) sources += Turns(layout.view(r))[s].from != r;
       CHECK(sources == targets.size());
     }
-    for (Rank r = 0; r < n; ++r) {
-      CHECK(met[r].size() == n - 1);
-      CHECK(std::set<Rank>(met[r].begin(), met[r].end()).size() == n - 1);
-    }
+    for (const auto& m : met) CHECK(m.size() == n - 1);
   };
   const auto nodes = [](std::initializer_list<Rank> sizes) {
     std::vector<Rank> node_of;
