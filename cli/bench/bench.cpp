@@ -13,13 +13,14 @@
 namespace gccl {
 namespace {
 
-// The word after --backend; where there is none, what the process was started by. Ranks of gccl launch inherit what
-// MPI's launcher says of the shell that it was started in.
+// The word after --backend; where there is none, what the process was started by: Open MPI's or MPICH's mpirun. (srun
+// --mpi=pmi2 sets PMI_SIZE, too, for whatever it starts.) Ranks of gccl launch inherit what MPI's launcher says of the
+// shell that it was started in.
 std::string backend_asked(const std::vector<std::string>& args) {
   if (const std::string stated = word_after("--backend", args); !stated.empty()) return stated;
   const Environment environment = without_empty(process_environment());
   if (environment("GCCL_RANK")) return "native";
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"})
     if (environment(name)) return "mpi";
   return "native";
 }

@@ -78,6 +78,12 @@ Status default_store(const Environment& environment, const Identity& identity, s
     *url = text_of(at);
     return {};
   }
+  // srun tells what it starts which step it belongs to; a batch script has the allocation's size alone.
+  if (launcher->kind == Launcher::Kind::slurm && !environment("SLURM_STEP_ID"))
+    return invalid(fmt::format(
+        "{} by SLURM's variables, and srun has not started this process (SLURM_STEP_ID is not set): expected "
+        "srun before the program, or GCCL_RANK=0 and GCCL_SIZE=1 where it is to be alone",
+        ranks));
   if (identity.machines == Machines::several)
     return invalid(
         fmt::format("{} on several machines, started by {}: set GCCL_STORE to \"tcp://HOST:PORT\" with the host of "

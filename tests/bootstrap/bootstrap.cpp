@@ -434,8 +434,15 @@ TEST_CASE("begin: what is missing or wrong is named") {
   CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}}), "MASTER_PORT is not set"));
   CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "65535"}}),
             "MASTER_PORT is \"65535\""));
-  CHECK(has(begin_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}),
-            "several machines, started by SLURM: set GCCL_STORE"));
+  const Variables script{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}, {"SLURM_JOB_ID", "9"}};
+  Variables step = script, one_machine = script, alone = script;
+  step["SLURM_STEP_ID"] = "0";
+  one_machine["SLURM_NNODES"] = "1";
+  alone["SLURM_NTASKS"] = alone["SLURM_NNODES"] = "1";
+  CHECK(has(begin_with(step), "several machines, started by SLURM: set GCCL_STORE"));
+  for (const Variables& v : {script, one_machine})
+    CHECK(has(begin_with(v), "4 ranks by SLURM's variables, and srun has not started this process (SLURM_STEP_ID"));
+  CHECK(begin_with(alone) == "");
   CHECK(has(begin_with({{"GCCL_SECRET_FILE", "/no/such"}}), "GCCL_SECRET_FILE: secret file /no/such: No such file"));
 }
 

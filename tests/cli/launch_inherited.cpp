@@ -62,7 +62,7 @@ TEST_CASE("a signal that is ignored where the launcher starts does not end the j
 }
 
 TEST_CASE("gccl bench measures the launcher's ranks, also where MPI has started the launcher's shell") {
-  for (const char* inherited : {"PMI_SIZE=1", "OMPI_COMM_WORLD_SIZE=1"}) {
+  for (const char* inherited : {"MPI_LOCALNRANKS=1", "OMPI_COMM_WORLD_SIZE=1"}) {
     CAPTURE(inherited);
     const Ended e = launch({"-n", "2", "--", GCCL_PROGRAM, "bench", "--max-bytes", "8"}, {inherited});
     CHECK_MESSAGE(e.code == 0, e.err);

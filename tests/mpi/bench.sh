@@ -75,7 +75,10 @@ wrong 'cannot be written' --json /nonexistent/rows.json
 "$gccl" launch -n 2 -- "$gccl" bench --backend mpi --max-bytes 8 >"$work/out" 2>"$work/err"
 [ $? -eq 2 ] || fail "ranks of gccl launch were measured one by one"
 grep -qF 'GCCL has started 2 ranks, of which MPI knows nothing: expected mpirun' "$work/err" || fail "not said why"
-PMI_RANK=0 PMI_SIZE=2 "$gccl" bench --max-bytes 8 >"$work/out" 2>"$work/err"
+PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2 "$gccl" bench --max-bytes 8 >"$work/out" 2>"$work/err"
 grep -qF 'PMI has started 2 ranks' "$work/err" || fail "the launcher is not named"
+# As srun --mpi=pmi2 does, of which Open MPI knows nothing.
+PMI_RANK=0 PMI_SIZE=1 SLURM_PROCID=0 SLURM_NTASKS=1 "$gccl" bench --max-bytes 8 >"$work/out" 2>&1
+grep -qF '# gccl bench: shm,tcp, 1 rank' "$work/out" || fail "a rank of srun is measured over MPI"
 SLURM_NTASKS=2 "$gccl" bench --backend mpi --max-bytes 8 >"$work/out" 2>&1 || fail "one process of an allocation is none"
 exit $failed

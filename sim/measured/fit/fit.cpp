@@ -307,7 +307,8 @@ std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Pa
 
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped) {
   const std::vector<Measurement>& rows = *problem.rows;
-  FitReport report{.by_transports = !problem.parameters.backends.empty()};
+  FitReport report;
+  report.by_transports = !problem.parameters.backends.empty();
   if (problem.parameters.protocols[0].name.empty() && !report.by_transports)
     problem.parameters.protocols[0].name = "default";
   check_keep(options.keep, problem.parameters);
