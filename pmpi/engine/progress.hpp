@@ -10,7 +10,7 @@
 
 namespace gccl::pmpi {
 
-// A non-blocking call, from its start until MPI has freed its request.
+// A non-blocking call, from its start until it is complete and MPI has freed its request.
 class PendingRequest {
  public:
   Call call;
@@ -21,6 +21,7 @@ class PendingRequest {
   // Stored by the thread that completes it and loaded by the one that waits: what the call has written is seen by then.
   std::atomic<int> code{MPI_SUCCESS};
   std::atomic<bool> complete{false};
+  std::atomic<bool> left{false};  // by one of the two that use it: MPI, and what completes it
 };
 
 // Blocking: false when the communicator cannot be served; all ranks then find that together.
