@@ -22,12 +22,6 @@ __attribute__((format(printf, 1, 2))) void print(const char* format, ...) {
   va_end(values);
 }
 
-int error_class(int code) {
-  int c = -1;
-  MPI_Error_class(code, &c);
-  return c;
-}
-
 int sum_of_ones(MPI_Comm comm) {
   int one = 1, sum = -1;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
@@ -171,7 +165,7 @@ void errors() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);  // Open MPI reports some of them there
   MPI_Barrier(comm);
   const auto show = [](const char* what, int code) {
-    print("%s: class %d, handled %d", what, error_class(code), handled);
+    print("%s: class %d, handled %d", what, gccl::test::error_class(code), handled);
   };
   show("no such root", MPI_Bcast(&sum, 1, MPI_INT, size + 3, comm));
   show("a count below 0", MPI_Bcast(&sum, -1, MPI_INT, 0, comm));

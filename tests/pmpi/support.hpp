@@ -74,6 +74,27 @@ inline constexpr int kWays = 9;
 // so nothing orders this after what the drop-in's thread writes: the thread sanitizer must not expect it.
 [[gnu::noinline, gnu::no_sanitize_thread]] inline int so_far(const volatile int& result) { return result; }
 
+inline int error_class(int code) {
+  int c = -1;
+  MPI_Error_class(code, &c);
+  return c;
+}
+
+// A duplicate of the world whose errors are returned.
+struct Returning {
+  int rank = 0, size = 1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  Returning() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Barrier(comm);  // connects it
+  }
+  Returning(const Returning&) = delete;
+  ~Returning() { MPI_Comm_free(&comm); }
+};
+
 // Whether a case of a full product is run: all of them on up to 4 ranks and where wide(), else those that a
 // third of the draws choose, on more than 5 ranks a sixth. The same on every rank when the draw is.
 bool chosen(std::uint64_t draw, int size);

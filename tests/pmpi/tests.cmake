@@ -4,9 +4,10 @@ if(TARGET gccl_pmpi)
   set(pmpi_environment
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_coll=^tuned")
   add_executable(test_pmpi pmpi/semantics.cpp pmpi/movement.cpp pmpi/reduction.cpp pmpi/progress.cpp pmpi/errors.cpp
-                           pmpi/support.cpp)
+                           pmpi/error_handlers.cpp pmpi/support.cpp)
   set_source_files_properties(pmpi/support.cpp PROPERTIES COMPILE_OPTIONS -O2)  # it fills all buffers
-  gccl_join(test_pmpi pmpi pmpi/semantics.cpp pmpi/movement.cpp pmpi/reduction.cpp pmpi/progress.cpp pmpi/errors.cpp)
+  gccl_join(test_pmpi pmpi pmpi/semantics.cpp pmpi/movement.cpp pmpi/reduction.cpp pmpi/progress.cpp pmpi/errors.cpp
+            pmpi/error_handlers.cpp)
   target_include_directories(test_pmpi PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi PRIVATE MPI::MPI_CXX doctest::doctest ${CMAKE_DL_LIBS})
   foreach(ranks 1 2 4 5 8)
