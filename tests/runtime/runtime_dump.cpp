@@ -1,7 +1,9 @@
 // What ranks leave behind when a call takes too long: dumps that say who waits for whom.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -100,6 +102,24 @@ TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
     RANK_SUCCESS(GCCL_Finalize());
   });
   CHECK(contains(contents(asked), "\"state\": \"completed\""));
+}
+
+TEST_CASE("a dump never takes the place of a device, a pipe or a link") {
+  gccl::test::Folder folder;
+  const std::string pipe = folder.path / "pipe", full = folder.path / "full";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/full", full);
+  check({.size = 1}, [&](int) {
+    GCCL_Comm world = begin();
+    const int reader = ::open(pipe.c_str(), O_RDWR);
+    RANK_SUCCESS(GCCL_Dump(world, pipe.c_str()));
+    char first = 0;
+    RANK_CHECK(std::filesystem::is_fifo(pipe) && ::read(reader, &first, 1) == 1 && first == '\x80');
+    expect(GCCL_Dump(world, full.c_str()), GCCL_ERR_SYSTEM, "a full disk");
+    expect_text("No space left on device", "why");
+    RANK_CHECK(std::filesystem::is_symlink(full));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
 }
 
 TEST_CASE("a world that comes after one in which a dump was asked for writes none by itself") {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "libgccl/json/pickle.hpp"
@@ -300,9 +301,12 @@ std::string hidden(const std::string& path) {
 Status write_dump(const DumpedRank& rank, const std::string& path) {
   const std::string text = text_of(rank, path.ends_with(".json"));
   static std::atomic<unsigned> drafts{0};  // each has its own: two threads may write at the same time
-  const std::string draft = fmt::format("{}.{}.{}.draft", hidden(path), ::getpid(), drafts++);
+  std::error_code none;
+  // A device or a pipe is written to, and never replaced; so is what a link leads to, as /dev/stdout.
+  const bool in_place = std::filesystem::is_other(path, none) || std::filesystem::is_symlink(path, none);
+  const std::string draft = in_place ? path : fmt::format("{}.{}.{}.draft", hidden(path), ::getpid(), drafts++);
   const auto wrong = [&](int error) {
-    ::unlink(draft.c_str());
+    if (!in_place) ::unlink(draft.c_str());
     return Status::error(fmt::format("cannot write the dump {}: {}", path, std::strerror(error)), GCCL_ERR_SYSTEM);
   };
   std::FILE* const file = std::fopen(draft.c_str(), "we");
@@ -310,7 +314,7 @@ Status write_dump(const DumpedRank& rank, const std::string& path) {
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int error = errno;
   if (std::fclose(file) != 0 || !written) return wrong(written ? errno : error);
-  return std::rename(draft.c_str(), path.c_str()) == 0 ? Status() : wrong(errno);
+  return in_place || std::rename(draft.c_str(), path.c_str()) == 0 ? Status() : wrong(errno);
 }
 
 Status read_dump_settings(const Environment& environment, DumpSettings* out) {
