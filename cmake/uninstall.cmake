@@ -21,6 +21,7 @@ endforeach()
 list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING)  # those inside first
 foreach(folder IN LISTS folders)
-  execute_process(COMMAND rmdir -- "${folder}" ERROR_QUIET)  # not where somebody else's file is left
+  # Not where somebody else's file is left. Folders without a file are in no manifest.
+  execute_process(COMMAND find "${folder}" -depth -type d -empty -delete ERROR_QUIET)
 endforeach()
 message(STATUS "Removed ${removed} files")
