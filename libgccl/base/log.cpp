@@ -1,5 +1,7 @@
 #include "libgccl/base/log.hpp"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +16,7 @@ int log_level() {
   const char* const text = environment("GCCL_LOG");
   if (text && std::strlen(text) == 1 && *text >= '0' && *text <= '2') return *text - '0';
   const char* const as_nccl = environment("GCCL_DEBUG");
-  const bool info = as_nccl && (std::strcmp(as_nccl, "INFO") == 0 || std::strcmp(as_nccl, "TRACE") == 0);
+  const bool info = as_nccl && (::strcasecmp(as_nccl, "INFO") == 0 || ::strcasecmp(as_nccl, "TRACE") == 0);
   return info ? int(kLogInfo) : int(kLogWarnings);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
@@ -108,7 +109,9 @@ Status check_values(const Environment& environment) {
     std::int64_t number = 0;
     if (v.min != v.max)
       if (Status s = parse_number(name, value, v.min, v.max, &number); !s.ok()) return s;
-    if (!v.words.empty() && !is_word(v.words, value))
+    std::string word = value;
+    if (name == "GCCL_DEBUG") std::transform(word.begin(), word.end(), word.begin(), ::toupper);  // as NCCL's
+    if (!v.words.empty() && !is_word(v.words, word))
       return Status::error(fmt::format("{} is \"{}\", expected {}", name, value, expected_words(v.words)),
                            GCCL_ERR_INVALID_ARGUMENT);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/log.hpp"
 
 using namespace gccl;
 
@@ -101,6 +102,7 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
            {"GCCL_PROGRESS_THREAD", "-1", "expected a whole number from 0 to 1"},
            {"GCCL_PMPI_STATS", "true", "expected a whole number from 0 to 1"},
            {"GCCL_LOG", "debug", "expected a whole number from 0 to 2"},
+           {"GCCL_DEBUG", "loud", "expected VERSION, WARN, INFO or TRACE"},
            {"GCCL_START_TIMEOUT_MS", "1.5", "expected a whole number from 1 to"},
            {"GCCL_TCP_STREAMS", "17", "expected a whole number from 1 to 16"},
            {"GCCL_TCP_ZEROCOPY", "automatic", "expected 0, 1 or auto"}}) {
@@ -115,8 +117,13 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
                                                                                     {"GCCL_TCP_ZEROCOPY", "auto"},
                                                                                     {"GCCL_TCP_ZEROCOPY", "0"},
                                                                                     {"GCCL_TCP_STREAMS", "16"},
+                                                                                    {"GCCL_DEBUG", "info"},
+                                                                                    {"GCCL_DEBUG", "WARN"},
                                                                                     {"GCCL_LOG", "2"}})
     CHECK(checked(name, value).ok());
+  ::setenv("GCCL_DEBUG", "Info", 1);
+  CHECK(log_level() == kLogInfo);
+  ::unsetenv("GCCL_DEBUG");
 }
 
 TEST_CASE("unknown variables are named, with the nearest one") {
