@@ -30,14 +30,20 @@ std::string words_of(const Option& o) {
 // What lists the names of shipped files that a positional argument may be, in a shell where this calls the program and
 // this quotes; empty for others.
 std::string lister(const Option& o, std::string_view program, char quote) {
-  static const std::map<std::string_view, std::vector<std::string_view>> kShipped{
-      {"SCENARIO", {"scenarios", "workloads"}}, {"WORKLOAD", {"workloads"}}, {"CLUSTER", {"topologies"}}};
+  struct Names {
+    std::string_view kind, filter;
+  };
+  static const std::map<std::string_view, std::vector<Names>> kShipped{
+      {"SCENARIO", {{"scenarios", " | grep -v availability/"}, {"workloads", ""}}},
+      {"STUDY", {{"scenarios", " | grep availability/"}}},
+      {"WORKLOAD", {{"workloads", ""}}},
+      {"CLUSTER", {{"topologies", ""}}}};
   const auto kinds = kShipped.find(o.placeholder());
   std::string all;
   if (kinds != kShipped.end())
-    for (const std::string_view kind : kinds->second)
-      all +=
-          fmt::format("{0}{1} list {2} 2>/dev/null | cut -d{3} {3} -f1", all.empty() ? "" : "; ", program, kind, quote);
+    for (const auto& [kind, filter] : kinds->second)
+      all += fmt::format("{0}{1} list {2} 2>/dev/null | cut -d{3} {3} -f1{4}", all.empty() ? "" : "; ", program, kind,
+                         quote, filter);
   return all;
 }
 
@@ -77,8 +83,8 @@ _gccl() {
       if (o.is_positional()) {
         if (const std::string names = lister(o, "\"$program\"", '\''); !names.empty())
           positional += fmt::format(
-              "      [[ $current != */* ]] && COMPREPLY=($(compgen -W \"$({})\" -- \"$current\") $(compgen -f -- "
-              "\"$current\"))\n",
+              "      COMPREPLY=($(compgen -W \"$({})\" -- \"$current\"))\n"
+              "      [[ $current != */* ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n",
               names);
         else if (last_word(c.name()) == "help")
           positional += "      " + reply(fmt::format("{}", fmt::join(commands_of(app), " "))) + "\n";

@@ -269,7 +269,10 @@ int Prepared::play() {
 
 std::function<int()> prepare_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
-  return json::schema_of(file) == "gccl/workload/1" ? analysis().prepare_step(a, file) : prepare_scenario(a, file);
+  const auto schema = json::schema_of(file);
+  if (schema == "gccl/availability/1")
+    throw json::InputError(fmt::format("{}: is an availability study, which gccl availability plays", file.string()));
+  return schema == "gccl/workload/1" ? analysis().prepare_step(a, file) : prepare_scenario(a, file);
 }
 
 // Each after the other; what a mistake in one of them is said to be comes before anything is played.

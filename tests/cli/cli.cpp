@@ -110,6 +110,9 @@ TEST_CASE("an availability study and the rates that it names are no outputs") {
   const Ended both = run_gccl({"availability", "s.json", "--json", "-", "--html", "-"}, folder.path);
   CHECK(both.code == 2);
   CHECK(both.out.empty());
+  const Ended played = run_gccl({"run", "s.json"}, folder.path);
+  CHECK(played.code == 2);
+  CHECK(played.err == "gccl: s.json: is an availability study, which gccl availability plays\n");
   CHECK(read_text(folder.path / "s.json") == text);
   CHECK(read_text(folder.path / "rates.json") == rates);
 }

@@ -148,6 +148,11 @@ complete_words() {  # the words on the line, the last one being typed
 [ "$(complete_words gccl run --eng)" = --engine ] || fail "bash completes no option"
 [ "$(complete_words gccl run --engine sim)" = simgrid ] || fail "bash completes no value"
 [ "$(complete_words gccl topology polar)" = polaris ] || fail "bash completes no shipped name"
+cp -r "$source/scenarios" .
+[ "$(complete_words gccl run faults/rejoin-t)" = faults/rejoin-twice ] || fail "bash completes no name behind a slash"
+[ -z "$(complete_words gccl run av)" ] || fail "bash offers gccl run what it does not play"
+"$1" completion bash >gccl.bash  # with the options of its plug-ins
+[ "$(complete_words gccl availability av)" = "availability/llama3-405b availability/meta-rsc" ] || fail "bash completes no study"
 for shell in zsh fish; do
   "$gccl" completion $shell >gccl.$shell
   grep -q -- engine gccl.$shell || fail "$shell completion knows no --engine"
