@@ -47,5 +47,7 @@ endif()
 gccl_build_before_install(${installed})
 
 # cmake --build build/release --target uninstall: what the last installation from this build folder copied.
-add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
-                                    -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake VERBATIM)
+if(PROJECT_IS_TOP_LEVEL)  # a project around this one has its own
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+                                      -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake VERBATIM)
+endif()

@@ -52,6 +52,10 @@ for project in c_only .; do
   cmake --build "$folder/by-cmake" >/dev/null
   rm -rf "$folder/by-cmake"
 done
+cmake -S "$source/tests/package/around" -B "$folder/around" -DGCCL_SOURCE="$source" -DEXAMPLES="$source/examples" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DGCCL_TESTS=OFF -DGCCL_BENCH=OFF -DGCCL_MPI=OFF \
+  -DGCCL_SIMGRID=OFF >/dev/null
+grep -q 'std=[a-z+]*20 .*hello\.cpp' "$folder/around/compile_commands.json" || fail "a project around this one is not C++20"
 run_all "$folder/programs"
 readelf -d "$folder/programs/hello_static" | grep -q libgccl && fail "hello_static needs libgccl.so"
 
