@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "libgccl/base/environment.hpp"
@@ -33,6 +34,26 @@ std::vector<std::string> plugin_folders() {
   return folders;
 }
 
+// What the table lacks first; null: nothing.
+const char* missing_in(const GCCL_Backend& b) {
+  const std::pair<const char*, bool> entries[] = {{"name", b.name != nullptr},
+                                                  {"open", b.open != nullptr},
+                                                  {"close", b.close != nullptr},
+                                                  {"open_port", b.open_port != nullptr},
+                                                  {"connect_port", b.connect_port != nullptr},
+                                                  {"port_connected", b.port_connected != nullptr},
+                                                  {"close_port", b.close_port != nullptr},
+                                                  {"send", b.send != nullptr},
+                                                  {"receive", b.receive != nullptr},
+                                                  {"poll", b.poll != nullptr},
+                                                  {"fault", b.fault != nullptr},
+                                                  {"cancel", b.cancel != nullptr},
+                                                  {"abort", b.abort != nullptr}};
+  for (const auto& [name, there] : entries)
+    if (!there) return name;
+  return nullptr;
+}
+
 }  // namespace
 
 Status load_plugin(const std::string& name, const std::string& built_in, const GCCL_Backend** backend, void** library) {
@@ -48,11 +69,14 @@ Status load_plugin(const std::string& name, const std::string& built_in, const G
     if (!handle) return Status::error(fmt::format("cannot load backend {}: {}", name, ::dlerror()), GCCL_ERR_SYSTEM);
     const auto entry = reinterpret_cast<GCCL_Backend_entry>(::dlsym(handle, GCCL_BACKEND_ENTRY));
     const GCCL_Backend* const found = entry ? entry() : nullptr;
-    if (!found || found->abi != GCCL_BACKEND_ABI) {
+    const bool known = found && found->abi == GCCL_BACKEND_ABI;
+    const char* const missing = known ? missing_in(*found) : nullptr;
+    if (!known || missing) {
       const std::string why =
-          !entry   ? "does not export " GCCL_BACKEND_ENTRY
-          : !found ? "has no backend to offer"
-                   : fmt::format("was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
+          !entry    ? "does not export " GCCL_BACKEND_ENTRY
+          : !found  ? "has no backend to offer"
+          : missing ? fmt::format("has a table without {}", missing)
+                    : fmt::format("was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
       ::dlclose(handle);  // what it said is gone now
       return Status::error(fmt::format("{} {}", full, why), GCCL_ERR_NOT_SUPPORTED);
     }

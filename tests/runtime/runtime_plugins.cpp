@@ -104,6 +104,7 @@ TEST_CASE("a plug-in that cannot be used is an error that says why") {
   };
   fails("wrong_abi", GCCL_ERR_NOT_SUPPORTED, {"libgccl_backend_wrong_abi.so", "interface 7", "has 1"});
   fails("no_entry", GCCL_ERR_NOT_SUPPORTED, {"libgccl_backend_no_entry.so", "GCCL_Backend_entry_v1"});
+  fails("incomplete", GCCL_ERR_NOT_SUPPORTED, {"libgccl_backend_incomplete.so", "without close"});
   fails("refuses", GCCL_ERR_DEVICE, {"refuses", "there is no such card"});
   fails("junk", GCCL_ERR_SYSTEM, {"junk", "cannot load"});
   fails("missing", GCCL_ERR_INVALID_ARGUMENT,

@@ -12,7 +12,14 @@ extern "C" GCCL_API const GCCL_Backend* GCCL_Backend_entry_v1(void) {
       std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "there is no such card");
       return GCCL_ERR_DEVICE;
     };
-    b.close = [](void*) {};
+    b.open_port = [](auto...) { return GCCL_ERR_DEVICE; };
+    b.connect_port = [](auto...) { return GCCL_ERR_DEVICE; };
+    b.close = b.port_connected = b.close_port = [](void*) {};
+    b.send = b.receive = [](void*, GCCL_Transfer*) { return 1; };
+    b.poll = [](auto...) { return -1; };
+    b.fault = [](auto...) {};
+    b.cancel = [](auto...) {};
+    b.abort = [](auto...) {};
     return b;
   }();
   return &backend;
