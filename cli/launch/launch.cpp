@@ -79,6 +79,8 @@ int launch_job(const launch::Options& o) {
     if (const Status s = read_secret_file(o.secret_file, &secret); !s.ok())
       wrong(fmt::format("--secret-file: {}", s.text()));
   if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
+  if (secret.find('\0') != secret.npos)  // no variable holds one: the secret would end there
+    wrong("--secret-file: found a null byte, expected text, such as of openssl rand -hex 32");
   if (!o.local && input_given())
     write_stderr("gccl launch: standard input is not passed on with --hosts: rank 0's is empty\n");
   if (!o.local) {

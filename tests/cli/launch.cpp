@@ -40,6 +40,8 @@ TEST_CASE("secrets are fresh, or a file's, and never on a command line") {
   Folder folder;
   const fs::path file = folder.write("secret", "open sesame\n", fs::perms(0600));
   CHECK(launch(std::vector<std::string>{"--secret-file", file} + show).out.starts_with("open sesame\n"));
+  folder.write("secret", std::string_view("\0binary", 7), fs::perms(0600));
+  CHECK(has(launch(std::vector<std::string>{"--secret-file", file} + show).err, "found a null byte"));
   chmod(file.c_str(), 0644);
   const Ended e = launch(std::vector<std::string>{"--secret-file", file} + show);
   CHECK(e.code == 2);
