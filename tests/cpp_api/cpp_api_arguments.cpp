@@ -161,3 +161,14 @@ TEST_CASE("a function for failures may be const, or a plain function") {
 }
 
 }  // namespace
+
+TEST_CASE("a text of Config that would end at a null byte is an error") {
+  Config config;
+  config.secret = std::string("\0binary", 7);
+  try {
+    Communicator::init(config);
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(e.result() == GCCL_ERR_INVALID_ARGUMENT);
+  }
+}

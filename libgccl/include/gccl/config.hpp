@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "gccl/gccl.h"
+#include "gccl/error.hpp"
 
 namespace gccl {
 inline namespace api {
@@ -28,7 +28,11 @@ struct Config {
 
   // For the C interface; points into this object.
   GCCL_Config c() const {
-    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    const auto text = [](const std::string& s) {
+      if (s.find('\0') != s.npos)  // a secret, say, would end there
+        throw Error(GCCL_ERR_INVALID_ARGUMENT, "config: found a null byte in a text, which ends it in the C interface");
+      return s.empty() ? nullptr : s.c_str();
+    };
     GCCL_Config c = GCCL_CONFIG_INIT;
     c.rank = rank.value_or(-1);
     c.size = size.value_or(-1);
