@@ -9,8 +9,13 @@ install(DIRECTORY libgccl/include/gccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Those of the static core; they include gccl/gccl.h as well.
 target_include_directories(gccl_core INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 foreach(room base schedule cost algorithms select verify elements)
-  install(DIRECTORY libgccl/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/libgccl FILES_MATCHING
-          PATTERN "*.hpp" PATTERN "combine*.hpp" EXCLUDE PATTERN "elements.hpp" EXCLUDE)  # not of gccl_core
+  # Not as a folder: one without a header would be made too, and be in no manifest of what to uninstall.
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} libgccl/${room}/*.hpp)
+  list(FILTER headers EXCLUDE REGEX "/(combine[^/]*|elements)\\.hpp$")  # not of gccl_core
+  foreach(header IN LISTS headers)
+    cmake_path(GET header PARENT_PATH folder)
+    install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/${folder})
+  endforeach()
 endforeach()
 foreach(folder topologies scenarios workloads cost-models)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json"

@@ -21,7 +21,6 @@ endforeach()
 list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING)  # those inside first
 foreach(folder IN LISTS folders)
-  # Not where somebody else's file is left. Folders without a file are in no manifest.
-  execute_process(COMMAND find "${folder}" -depth -type d -empty -delete ERROR_QUIET)
+  execute_process(COMMAND rmdir -- "${folder}" ERROR_QUIET)  # not where somebody else's file is left
 endforeach()
 message(STATUS "Removed ${removed} files")

@@ -111,6 +111,7 @@ TEST_CASE("a dump never takes the place of a device, a pipe or a link") {
   std::filesystem::create_symlink("/dev/full", full);
   check({.size = 1}, [&](int) {
     GCCL_Comm world = begin();
+    expect(GCCL_Dump(world, pipe.c_str()), GCCL_ERR_SYSTEM, "a pipe that nobody reads");
     const int reader = ::open(pipe.c_str(), O_RDWR);
     RANK_SUCCESS(GCCL_Dump(world, pipe.c_str()));
     char first = 0;

@@ -1,5 +1,6 @@
 #include "libgccl/communicator/record/dump.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
@@ -309,8 +310,16 @@ Status write_dump(const DumpedRank& rank, const std::string& path) {
     if (!in_place) ::unlink(draft.c_str());
     return Status::error(fmt::format("cannot write the dump {}: {}", path, std::strerror(error)), GCCL_ERR_SYSTEM);
   };
-  std::FILE* const file = std::fopen(draft.c_str(), "we");
-  if (!file) return wrong(errno);
+  // A named pipe that nobody reads is an error at once.
+  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) return wrong(errno);
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  std::FILE* const file = ::fdopen(fd, "w");
+  if (!file) {
+    const int error = errno;
+    ::close(fd);
+    return wrong(error);
+  }
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int error = errno;
   if (std::fclose(file) != 0 || !written) return wrong(written ? errno : error);
