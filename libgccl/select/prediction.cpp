@@ -287,10 +287,12 @@ Cost Prediction::work(const Slicing& slicing) {
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than
-// one chunk of all bytes would.
+// one chunk of all bytes would. That one itself may take less: than a call of one element, which PAT carries out
+// otherwise, and than all handling, as a root that sends only does not receive.
 bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
   if (call_.count == 0) return false;  // it has no latencies either
   ns -= model_.protocol.operation_ns;
+  if (algorithm_.cost(call_, view_, model_) * kRounding <= ns) return false;
   if (latency() > ns) return true;
   if (algorithm_.channels || !tuning_.rates.empty()) return false;
   const auto above = [ns](Cost all) { return all * kRounding > ns; };
@@ -298,7 +300,6 @@ bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
     return model_.parts && std::ranges::any_of(*model_.parts, [&](const CostModel& part) {
              return above(algorithm_.cost(call_, view_, part));
            });
-  if (!above(algorithm_.cost(call_, view_, model_))) return false;
   for (const Count lanes : {Count(1), finest.lanes})  // some forms gain by many channels, others by few
     if (!above(algorithm_.interval(call_, view_, model_, {finest.shares, lanes, finest.window}))) return false;
   return true;

@@ -1,5 +1,6 @@
 // What the planner leaves out to be quick changes nothing, and needs no memory.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -24,7 +25,9 @@ struct Machine {
   PlannedBy by;
 
   Machine(const char* name, Rank ranks)
-      : cluster(load_cluster(test::kRoot / "topologies" / (std::string(name) + ".json"))),
+      : Machine(load_cluster(test::kRoot / "topologies" / (std::string(name) + ".json")), ranks) {}
+  Machine(std::shared_ptr<const Cluster> of, Rank ranks)
+      : cluster(std::move(of)),
         cards(ranks),
         layout((std::iota(cards.begin(), cards.end(), 0), layout_of(*cluster, cards))),
         by(planned_by(*cluster, cards, 4)) {}
@@ -94,6 +97,42 @@ TEST_CASE("what bounds leave out would not have been chosen: the plan is that of
       }
   }
   CHECK(cut_up > 20);
+}
+
+// Where taking a message costs more than sending one, PAT's latency is that of a bunch of blocks, and a broadcast's
+// root handles nothing that arrives.
+TEST_CASE("bounds leave out no algorithm that is the fastest as one chunk, whatever messages cost") {
+  const auto cluster = [](unsigned cards, unsigned receive_overhead_ns) {
+    return parse_cluster(fmt::format(R"({{"schema": "gccl/cluster/1", "name": "one",
+                         "parameters": {{"name": "p", "eager_bytes": 0,
+                                         "card": {{"overhead_ns": 0, "receive_overhead_ns": {},
+                                                   "combine_GBps": 100, "copy_GBps": 1}}}},
+                         "nodes": [{{"count": 1, "cards": {},
+                                     "inside": {{"kind": "switch",
+                                                 "link": {{"bandwidth_GBps": 12, "latency_ns": 300}}}}}}]}})",
+                                     receive_overhead_ns, cards),
+                         "one");
+  };
+  for (const unsigned ranks : {3u, 5u, 8u, 13u})
+    for (const unsigned receive_overhead_ns : {0u, 1000u}) {
+      const Machine machine(cluster(ranks, receive_overhead_ns), ranks);
+      const View view = machine.layout.view(0);
+      for (std::size_t kind = 0; kind < std::size(kDefinitions); ++kind)
+        for (const Count count : {1u, 14u, 43u, 3000u}) {
+          if (has_counts(Collective(kind))) continue;
+          const Call call{.kind = Collective(kind), .count = count};
+          CAPTURE(name(call.kind));
+          CAPTURE(ranks);
+          CAPTURE(count);
+          const Plan p = plan(call, view, machine.by.models, machine.by.tuning);
+          REQUIRE(p.algorithm);
+          for (const Algorithm& a : algorithms()) {
+            if (a.kind != call.kind || a.variant || a.in_switch || !a.cost || !a.can(call, view)) continue;
+            const Cost whole = predicted(a, call, view, machine.by.models[0], {}, machine.by.tuning);
+            CHECK_MESSAGE(p.predicted_ns <= whole * 1.0101, p.algorithm->name, " although ", a.name);
+          }
+        }
+    }
 }
 
 TEST_CASE("a lookup, a plan by a table and a plan by a model whose loads are worked out ask for no memory") {
