@@ -21,7 +21,7 @@ class Rounds {
   // With several channels, of the last one of them. Where parts lie from the last place to the first, messages are two.
   // `inside`: they all stay on one node.
   Rounds(Rank ranks, Rank channels, const CostModel& m, bool reduces, bool inside)
-      : overhead_ns_(double(channels) * m.overhead_ns),
+      : gap_ns_(double(channels) * m.exchange_gap_ns()),
         reduces_(reduces),
         each_waits_(std::has_single_bit(ranks)),
         bunch_(channels, m.exchange_gap_ns() * (each_waits_ ? 1 : 2), inside ? kMeetInside : kMeet),
@@ -43,7 +43,7 @@ class Rounds {
       if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
     }
     const Cost arrived = bunch_.pass(begin, hop, bytes);
-    left_ = std::max(begin + overhead_ns_, arrived - hop.alpha_ns);
+    left_ = std::max(begin + gap_ns_, arrived - hop.alpha_ns);
     const Cost end = bunch_.combine(arrived, combining);
     end_ = std::max(end_, end);
     done_[count_++] = {s, end};
@@ -63,7 +63,7 @@ class Rounds {
     Span span;
     Cost end;
   };
-  Cost overhead_ns_;
+  Cost gap_ns_;
   bool reduces_, each_waits_;
   Bunch bunch_;
   std::array<Done, 32> done_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "libgccl/cluster/fabrics/star.hpp"
 #include "tests/algorithms/machine.hpp"
 #include "tests/support/wide.hpp"
 
@@ -231,4 +232,22 @@ TEST_CASE("linear scatters in several channels are predicted as the flow engine 
   INFO("off by ", off.mean(), " in the mean, ", off.worst, " for ", off.where);
   CHECK(off.mean() <= 0.035);
   CHECK(off.worst <= 0.25);
+}
+
+// Off powers of two a round's message need not wait for the one before, and is taken after it all the same.
+TEST_CASE("rounds whose messages come at once are predicted with what taking each of them costs") {
+  for (const Rank ranks : {3u, 5u, 13u})
+    for (const Nanos overhead_ns : {0, 200}) {
+      const CardCosts costs{
+          .overhead_ns = overhead_ns, .receive_overhead_ns = 1000, .combine_GBps = 100, .copy_GBps = 100};
+      Machine machine(std::make_shared<Star>(ranks, 12, 300, costs), sim::first_cards(ranks));
+      for (const auto& [kind, name, most] : {std::tuple(Collective::allgather, "pat", 0.01),
+                                             {Collective::allgather, "bruck", 0.01},
+                                             {Collective::reduce_scatter, "recursive_halving", 0.22},
+                                             {Collective::allreduce, "rabenseifner", 0.22}}) {
+        const double ratio = predicted_by_simulated(machine, *find_algorithm(kind, name), 16, 1);
+        INFO(std::string(name), " on ", ranks, " ranks: ", ratio);
+        CHECK(std::abs(ratio - 1) <= most);
+      }
+    }
 }

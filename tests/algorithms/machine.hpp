@@ -22,7 +22,9 @@ struct Machine {
   std::shared_ptr<const Layout> layout;
 
   Machine(const char* name, std::vector<Card> on)
-      : cluster(load_cluster(kRoot / "topologies" / (std::string(name) + ".json"))),
+      : Machine(load_cluster(kRoot / "topologies" / (std::string(name) + ".json")), std::move(on)) {}
+  Machine(std::shared_ptr<const Cluster> of, std::vector<Card> on)
+      : cluster(std::move(of)),
         cards(std::move(on)),
         layout(std::make_shared<const Layout>(layout_of(*cluster, cards))) {}
   Machine(const char* name, Rank ranks) : Machine(name, sim::first_cards(ranks)) {}

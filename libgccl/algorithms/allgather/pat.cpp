@@ -88,7 +88,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     };
     if (level == 1) {  // of the first levels, which send their own block and wait for nobody's
       t = std::max(t, bunch.pass(left, hop, block));
-      left += channels * std::max(m.overhead_ns, block * hop.beta_ns_per_byte);
+      left += channels * std::max(m.exchange_gap_ns(), block * hop.beta_ns_per_byte);
       continue;
     }
     // Messages of one length soon take alike.
