@@ -512,6 +512,8 @@ TEST_CASE("every mistake is reported with its place") {
       {R"([{"count": 1, "cards": 2, "insde": {}}])", "", "unknown key \"insde\"; did you mean \"inside\"?"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "swich", "link": "fast"}}])", "", "did you mean \"switch\"?"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fastt"}}])", "", "did you mean \"fast\"?"},
+      {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": 25}}])", "",
+       "/nodes/0/inside/link: found 25, expected the name of a link, or an object"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fast", "in_switch": 1}}])", "",
        "/nodes/0/inside/in_switch: "},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "ring", "link": "fast", "in_switch": true}}])", "",

@@ -89,6 +89,9 @@ TEST_CASE("placements put each rank on a card of its own") {
   CHECK(std::set<Card>(drawn.begin(), drawn.end()).size() == 2048);
   CHECK(drawn == cards({{"random", 7}}, 2048));
   CHECK(drawn != cards({{"random", 8}}, 2048));
+  CHECK(complaint(Json::array({kRing}), {{"placement", 2}})
+            .find("/placement: found 2, expected \"packed\", \"round_robin\", \"random\" or an object") !=
+        std::string::npos);
   CHECK(complaint(Json::array({kRing}), {{"placement", {{"cards", {1, 8}}}}}).find("has only 8 cards") !=
         std::string::npos);
   CHECK(complaint(Json::array({kRing}), {{"ranks", 3}, {"placement", {{"cards", {1, 2}}}}})
@@ -239,6 +242,7 @@ TEST_CASE("mistakes are reported with their place") {
   const std::pair<Json, std::string> kCases[] = {
       {with(kRing, {{"byts", 8}}), "/runs/0: unknown key \"byts\"; did you mean \"bytes\"?"},
       {with(kRing, {{"bytes", true}}), "/runs/0/bytes: found true"},
+      {with(kRing, {{"groups", 4}}), "/runs/0/groups: found 4, expected an object, or lists of ranks"},
       {with(kRing, {{"bytes", -5}}), "/runs/0/bytes: found -5"},
       {with(kRing, {{"collective", "allreduc"}}),
        "/runs/0/collective: found \"allreduc\"; did you mean \"allreduce\"?"},

@@ -217,7 +217,8 @@ void read_card(const Node& v, CardCosts& card) {
 }
 
 LinkKind read_link(const Node& v, const Parameters& known) {
-  if (!v.is_string()) return read_link_object(v);
+  if (v.is_object()) return read_link_object(v);
+  if (!v.is_string()) v.fail(fmt::format("found {}, expected the name of a link, or an object", v.text()));
   const std::string name = v.string();
   if (const auto it = known.links.find(name); it != known.links.end()) return it->second;
   std::vector<std::string_view> names;

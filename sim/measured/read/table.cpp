@@ -144,7 +144,7 @@ class TableReader {
     const std::string word = number_text(r, c);
     if (word.empty()) return 0;
     if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15) return *n;
-    fail(r.line, fmt::format("{}: found \"{}\", expected a number from 0 to 1e15", kColumns[c], word));
+    fail(r.line, fmt::format("{}: found \"{}\", expected a number from 0 to below 1e15", kColumns[c], word));
   }
 
   void add(const CsvRecord& r) {

@@ -64,6 +64,7 @@ Groups read_groups(const json::Node& node) {
     g.lists = read_lists(node);
     return g;
   }
+  if (!node.is_object()) node.fail(fmt::format("found {}, expected an object, or lists of ranks", node.text()));
   node.allow({"size", "stride"});
   if (const auto size = node.find("size")) g.size = Rank(size->integer(1, kRanksMax));
   if (const auto stride = node.find("stride")) g.stride = Rank(stride->integer(1, kRanksMax));

@@ -41,6 +41,8 @@ Placement read_placement(const json::Node& node) {
     p.kind = Placement::Kind(node.one_of(kNames));
     return p;
   }
+  if (!node.is_object())
+    node.fail(fmt::format("found {}, expected \"packed\", \"round_robin\", \"random\" or an object", node.text()));
   node.allow({"cards", "random"});
   if (node.has("cards") == node.has("random")) node.fail("expected exactly one of \"cards\" and \"random\"");
   if (const auto seed = node.find("random")) {
