@@ -74,6 +74,12 @@ Cost Prediction::messages_start(const Slicing& slicing) {
   return latency() + double(std::min(slicing.shares, call_.count) - 1) * model_.overhead_ns;
 }
 
+// Of all channels a card copies and combines one thing at a time.
+Cost Prediction::memory() {
+  if (!memory_) memory_ = model_.parts ? algorithm_.cost(call_, view_, model_.parts->at(CostModel::kMemoryPart)) : 0;
+  return *memory_;
+}
+
 // Whether it is predicted as one chunk.
 bool Prediction::whole(const Slicing& slicing) const {
   return slicing.shares == 1 || call_.count <= 1 || view_.all.size == 1 || !tuning_.chunks_overlap ||
@@ -236,16 +242,17 @@ Cost Prediction::work(const Slicing& slicing) {
     chunk = before;
   }
   if (at_once)
-    return with_slices(limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one,
+    return with_slices(std::max(limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one, memory()),
                        {shares, lanes, slicing.window});
   const bool takes_turns = !passed_on_ && !algorithm_.channels;
   Cost one = chunk.one;
   const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
   if (limited_) one = std::max(one, latency() + chunk.channel);
   if (algorithm_.channels && !passed_on_) {
-    if (lanes == 1 || !algorithm_.in_step) return double(each) * one;
-    const Cost first = algorithm_.in_step(chunk_call(slicing.shares), with_channels(view_, lanes), model_);
-    return double(each - 1) * one + std::max(one, first);
+    if (lanes == 1) return double(each) * one;
+    const Cost first =
+        algorithm_.in_step ? algorithm_.in_step(chunk_call(slicing.shares), with_channels(view_, lanes), model_) : 0;
+    return std::max(double(each - 1) * one + std::max(one, first), memory());
   }
   Cost turns = one, interval = 0, handling = 0, hidden = 0, exposed = 0;
   std::optional<Cost> drifting;

@@ -54,6 +54,7 @@ class Prediction {
   Chunk& known(Count shares);
   Call chunk_call(Count shares) const;
   Cost latency();
+  Cost memory();
   const CostModel& channel_alone();
 
   const Algorithm& algorithm_;
@@ -65,7 +66,7 @@ class Prediction {
   bool by_switch_;  // it takes what the switch's links carry
   bool limited_;    // a channel is no faster than its protocol lets it be
   bool passed_on_;
-  std::optional<Cost> latency_;
+  std::optional<Cost> latency_, memory_;
   std::optional<CostModel> channel_;
   std::array<Chunk, 32> chunks_;  // the lengths asked for so far
   std::size_t lengths_ = 0;
