@@ -116,6 +116,20 @@ TEST_CASE("on nodes of different sizes the choice by closed forms is near the fa
   }
 }
 
+// The smallest node's one rank leaves one rail, whose member on a node of eight takes what seven others send, and hands
+// over to them what comes.
+TEST_CASE("the hierarchical all-to-all knows that the fullest node's ranks share few rails") {
+  for (const Placed& p :
+       {Placed{"dgx-h100-superpod-2048", on_nodes(8, {8, 7, 1})},
+        Placed{"deepseek-v3-h800-2048", on_nodes(8, {8, 1, 1})}, Placed{"ethernet-cpu", on_nodes(4, {4, 2, 4, 1})}}) {
+    Machine machine(p.cluster, p.cards);
+    for (const Count bytes : {Count(64) << 10, Count(16) << 20})
+      holds(machine, Collective::alltoall, "hierarchical", bytes, 0.8, 1.15, Slicing{});
+    holds(machine, Collective::alltoall, "hierarchical", 64 << 10, 0.8, 1.15);
+    CHECK(regret(machine, Collective::alltoall, 64 << 10) <= 1.1);
+  }
+}
+
 // A node of 72 hands round the 72 blocks of its only rail one after the other, more than a window holds.
 TEST_CASE("the hierarchical all-gather knows that a last node of one rank leaves the others one rail") {
   for (const std::vector<Rank>& sizes : {std::vector<Rank>{72, 1}, {72, 2}}) {

@@ -230,19 +230,24 @@ Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) 
   return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone_elements();
 }
 
+// Of nodes of different sizes the first rail of the fullest has most to do: it takes what goes to all ranks on its rail
+// from the others of its node, exchanges that with the other nodes, and hands over what came to those that share it.
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   if (v.nodes == 1 || v.nodes == v.all.size) return alltoall_pairwise.cost(c, v, m);
-  const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
-  const double load = on_first_rail(v);  // ranks that get what is for them from the rail that serves most
+  const double n = v.all.size, nodes = v.nodes, g = v.fullest, block = m.bytes(mean_block(c, v.all.size));
+  const double load = on_first_rail(v), own = on_first_rail(v, v.fullest);  // ranks on that rail, and on its node
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
     const Hop &pairs = loads.known() ? loads.pairs->mean : hop, &alone = loads.known() ? loads.pairs->alone : hop;
     return pairs_train(others, pairs, alone, loads.stretch, bytes, m.exchange_gap_ns(), 2);
   };
+  const double crosses = std::max(g * (load - own), own * (n - g));  // blocks that it sends, or gets
   const Cost inside = exchange(g - 1, m.inside, m.node, load * block);
-  const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, g * load / nodes * block);
-  const double copies = v.uniform() ? 2 * n : 3 * n * load / nodes;
-  return std::max(inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block)),
-                  busiest_rank_cost(c, v, m, true));
+  const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, crosses / (nodes - 1) * block);
+  const Cost served = pipelined(own - 1, m.node, n * block, m.overhead_ns, 1);
+  const double copies = v.uniform() ? 2 * n : n + g * load + n * own;
+  // Of several chunks some come to the first rail's members while others leave them, by links of their own.
+  const Cost near = m.links_alone ? std::max(inside, served) : inside + served;
+  return std::max(near + over + m.copy(copies * block), busiest_rank_cost(c, v, m, true));
 }
 
 }  // namespace
