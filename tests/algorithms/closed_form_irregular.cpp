@@ -130,6 +130,15 @@ TEST_CASE("the hierarchical all-to-all knows that the fullest node's ranks share
   }
 }
 
+// Rank 0 of a node of its own folds onto rank 1; guests of a rail leave their vectors there.
+TEST_CASE("chunks that come to be folded do not share links with those that go back") {
+  const Count bytes = 16 << 20;
+  Machine machine("dgx-h100-superpod-2048", on_nodes(8, {1, 8}));
+  for (const char* const algorithm : {"recursive_doubling", "swing"})
+    holds(machine, Collective::allreduce, algorithm, bytes, 0.85, 1.2);
+  holds(machine, Collective::allreduce, "hierarchical", bytes, 0.85, 1.15, Slicing{64, 16, 8});
+}
+
 // A node of 72 hands round the 72 blocks of its only rail one after the other, more than a window holds.
 TEST_CASE("the hierarchical all-gather knows that a last node of one rank leaves the others one rail") {
   for (const std::vector<Rank>& sizes : {std::vector<Rank>{72, 1}, {72, 2}}) {

@@ -42,14 +42,14 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
   if (v.all.size == 1) return m.own_copy(c, bytes);
-  // Guests' vectors come and go at once, but are added one after the other.
+  // Guests' vectors come and go at once, but are added one after the other. Of many chunks some come while others go.
   const double guests = on_first_rail(v, v.fullest) - 1;
   const Hop in = m.inside.known() ? m.inside.fans->in : m.node;
   const double port = m.inside.known() ? m.inside.fans->in_ns_per_byte : m.node.beta_ns_per_byte;
   const double gap = std::max({bytes * port, m.combine(bytes), m.receive_overhead_ns});
-  const Cost hosting = guests == 0 ? 0
-                                   : in(bytes) + (guests - 1) * gap + m.combine(bytes) + in(bytes) +
-                                         (guests - 1) * std::max(bytes * port, m.overhead_ns);
+  const Cost come = in(bytes) + (guests - 1) * gap + m.combine(bytes),
+             go = in(bytes) + (guests - 1) * std::max(bytes * port, m.overhead_ns);
+  const Cost hosting = guests == 0 ? 0 : m.links_alone ? std::max(come, go) : come + go;
   return hosting + two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
 }
 

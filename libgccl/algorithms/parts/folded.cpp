@@ -16,8 +16,10 @@ Schedule folded_all_reduce(Group g, Region in, Region out, SurvivorsAllReduce co
   if (paired) co_yield send(partner, out);
 }
 
+// Of many chunks some come while others go, over the same links the other way.
 Cost fold_cost(Rank n, double bytes, const Paths& p) {
-  return std::has_single_bit(n) ? 0 : 2 * p.at(1)(bytes) + p.model().combine(bytes);
+  if (std::has_single_bit(n)) return 0;
+  return (p.model().links_alone ? 1 : 2) * p.at(1)(bytes) + p.model().combine(bytes);
 }
 
 }  // namespace gccl
