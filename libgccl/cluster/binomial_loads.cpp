@@ -31,7 +31,7 @@ double shared_ns_per_byte(const Part& cluster, const Groups& groups, std::size_t
 // Goes through the levels in the order of time, as each message waits for those before it.
 LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool up) {
   LinkLoads::Binomial t;
-  Messages whole(cluster), blocks(cluster);
+  Messages whole(cluster), both(cluster), blocks(cluster);
   struct Member {
     double at = 0;                   // when it has what it passes on, all messages empty
     double level = 0;                // the same if each took as long as the slowest of its level
@@ -64,6 +64,8 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
       const Card from = g[up ? i + d : i], to = g[up ? i : i + d];
       const double alpha = tree.add(from, to);
       whole.add_last_of(tree, from, to, 1);
+      both.add_last_of(tree, from, to, 1);
+      both.add(to, from);
       blocks.add_last_of(tree, from, to, double(std::min(d, g.size() - i - d)));
       pass_empty(k, i, d, alpha, &Member::at, t.empty_ns);
     };
@@ -94,6 +96,7 @@ LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups, bool 
   }
   t.excess_ns = by_level_ns - t.empty_ns;
   t.ns_per_byte = whole.busiest_ns();
+  t.both_ns_per_byte = both.busiest_ns();
   t.blocks_ns_per_byte = blocks.busiest_ns();
   return t;
 }

@@ -88,6 +88,7 @@ struct LinkLoads {
     std::vector<double> behind_ns_per_byte;
     double ns_per_byte = 0;         // the busiest link's share of a byte of each of all of them
     double blocks_ns_per_byte = 0;  // the same where each carries a byte for each member of its subtree
+    double both_ns_per_byte = 0;    // as ns_per_byte, while those of the other way are on theirs, too
     double empty_ns = 0;            // until the last one has arrived, all empty
     double excess_ns = 0;           // how much longer that is by the slowest message of each level
     // The same of a byte each, and of a byte for each member of a subtree, where nothing else takes time and a member's

@@ -83,6 +83,8 @@ class Paths {
   double binomial_blocks_ns_per_byte(Tree way) const {
     return traffic_->known() ? binomial(way).blocks_ns_per_byte : 0;
   }
+  // As binomial_ns_per_byte, of messages both up and down.
+  double binomial_both_ns_per_byte() const { return traffic_->known() ? binomial(Tree::up).both_ns_per_byte : 0; }
   // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
   TreeLevel trees(Count distance, bool fed) const {
     if (const auto& known = fed ? traffic_->fed_trees : traffic_->trees; known && !known->levels.empty())

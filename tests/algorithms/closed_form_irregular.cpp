@@ -139,6 +139,15 @@ TEST_CASE("chunks that come to be folded do not share links with those that go b
   holds(machine, Collective::allreduce, "hierarchical", bytes, 0.85, 1.15, Slicing{64, 16, 8});
 }
 
+// Rank 15's only message goes to a card of its neighbour's node whose rail is another's: both leave by one NIC.
+TEST_CASE("a binomial tree's messages up and down may share a NIC") {
+  const Slicing slicing{256, 32, 8};
+  Machine rails("dgx-h100-superpod-2048", on_nodes(8, {8, 7, 1}));
+  holds(rails, Collective::allreduce, "binomial_tree", Count(16) << 20, 0.95, 1.3, slicing);
+  Machine shared("ethernet-cpu", on_nodes(4, {4, 1, 3, 4, 1}));
+  holds(shared, Collective::allreduce, "binomial_tree", Count(16) << 20, 0.95, 1.3, slicing);
+}
+
 // A node of 72 hands round the 72 blocks of its only rail one after the other, more than a window holds.
 TEST_CASE("the hierarchical all-gather knows that a last node of one rank leaves the others one rail") {
   for (const std::vector<Rank>& sizes : {std::vector<Rank>{72, 1}, {72, 2}}) {

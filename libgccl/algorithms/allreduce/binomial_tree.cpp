@@ -27,8 +27,10 @@ Cost binomial_tree_all_reduce_interval(const Call& c, const View& v, const CostM
   const Cost one = binomial_tree_all_reduce_cost(v.all.size, bytes, p),
              block = binomial_tree_all_reduce_cost(v.all.size, bytes * double(s.lanes), p);
   const Cost handling = std::max(m.exchange_gap_ns(), m.combine(bytes));
-  const Cost busiest = std::max(binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::up, p),
-                                binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::down, p));
+  // Some chunks go up while others come down, and a NIC that several cards use may carry both.
+  const Cost busiest = std::max({binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::up, p),
+                                 binomial_interval(v.all.size, {.vector = bytes}, handling, Tree::down, p),
+                                 bytes * p.binomial_both_ns_per_byte()});
   const double children = std::bit_width(v.all.size - 1), steps = v.all.size == 2 ? 1 : 2 * children;
   const Cost handled = one + double(s.lanes - 1) * children * m.exchange_gap_ns();
   return after_in_step(meeting(one, busiest, chunks_in_flight(s, steps)), one, std::max(block, handled), s);
