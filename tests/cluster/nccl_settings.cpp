@@ -136,7 +136,9 @@ TEST_CASE("multicast is that of switches that have it, whatever the cards' archi
   // A set of other machines' may replace a description's own.
   const auto plain = json::Node::parse(description("", nodes(2)), "c.json");
   Parameters parameters = read_parameters(plain.at("parameters"));
-  parameters.nccl = {.architecture = NcclArchitecture::hopper, .nvls = true};
+  parameters.nccl = {};
+  parameters.nccl.architecture = NcclArchitecture::hopper;
+  parameters.nccl.nvls = true;
   CHECK(machine(*read_cluster(plain, parameters), first(4))->nvls.channels == 0);
 }
 
