@@ -107,10 +107,12 @@ done
 again="$folder/a[b] again ü"  # a name that programs may take for a pattern, or cut where it is no ASCII
 DESTDIR="" cmake --install "$build" --prefix "$again" >/dev/null
 touch "$again/share/others" "$again/share/gccl/scenarios/mine.json"
+mkdir "$again/share/gccl/scenarios/empty"
 cmake -DMANIFEST="$build/install_manifest.txt" -P "$source/cmake/uninstall.cmake" >/dev/null 2>&1
 left=$(cd "$again" && find . -type f -o -type l | sort | tr '\n' ' ')
 [ "$left" = "./share/gccl/scenarios/mine.json ./share/others " ] || fail "uninstalling leaves $left"
 for own in share/gccl/topologies include/gccl-0; do
   [ ! -d "$again/$own" ] || fail "uninstalling leaves $own"
 done
+[ -d "$again/share/gccl/scenarios/empty" ] || fail "uninstalling removes somebody's folder"
 echo "installed package works"

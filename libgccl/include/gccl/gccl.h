@@ -11,7 +11,7 @@
  *   within about a second where a rank waits in it, else by a later call, and by GCCL_Comm_free or GCCL_Finalize at
  *   the latest (docs/api.md, "Calls that differ", says what is found when, and what is not).
  * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named
- *   at each call).
+ *   at each call). Else the two buffers must not overlap; that is not checked.
  * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in
  *   the order in which they were started. Different communicators do not wait for each other. Cancelling a thread
  *   (pthread_cancel) that is inside a call ends the process: GCCL_Abort, from any thread, ends what it waits for; a
@@ -361,7 +361,8 @@ GCCL_API GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t cou
                                   GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request);
 
-/* Waits, frees the request and sets it to GCCL_REQUEST_NULL; returns the operation's result. */
+/* Waits, frees the request and sets it to GCCL_REQUEST_NULL (a copy of it must not be used then); returns the operation's
+ * result. */
 GCCL_API GCCL_Result GCCL_Wait(GCCL_Request* request);
 /* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on.
  * GCCL_TIMEOUT_NONE: without a limit, as GCCL_Wait. Below that, as with 0, time is up already. */
