@@ -246,7 +246,8 @@ TEST_CASE("rounds whose messages come at once are predicted with what taking eac
                                              {Collective::reduce_scatter, "recursive_halving", 0.22},
                                              {Collective::allreduce, "rabenseifner", 0.22}}) {
         const double ratio = predicted_by_simulated(machine, *find_algorithm(kind, name), 16, 1);
-        INFO(std::string(name), " on ", ranks, " ranks: ", ratio);
+        const std::string algorithm = name;
+        INFO(algorithm, " on ", ranks, " ranks: ", ratio);
         CHECK(std::abs(ratio - 1) <= most);
       }
     }
@@ -263,7 +264,8 @@ TEST_CASE("what a card copies of all channels is predicted one after the other")
                                    {Collective::scatter, "linear"},
                                    {Collective::broadcast, "double_binary_tree"}}) {
     const double ratio = predicted_by_simulated(machine, *find_algorithm(kind, name), Count(4) << 20, 16);
-    INFO(std::string(name), ": ", ratio);
+    const std::string algorithm = name;
+    INFO(algorithm, ": ", ratio);
     CHECK(std::abs(ratio - 1) <= 0.05);
   }
 }
