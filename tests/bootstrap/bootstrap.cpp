@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 
 #include "libgccl/bootstrap/host.hpp"
 #include "libgccl/bootstrap/identity.hpp"
@@ -340,8 +341,8 @@ TEST_CASE("a job's place is private, and its own") {
 namespace {
 
 // open_bootstrap() and a few rounds, in a process with these variables; what went wrong, or "".
-std::string begin_with(const Variables& variables, GCCL_Config config = GCCL_CONFIG_INIT, int rank = -1) {
-  const auto text = in_child([&] {
+auto begin_in_child(const Variables& variables, GCCL_Config config = GCCL_CONFIG_INIT, int rank = -1) {
+  return InChild([&] {
     clearenv();
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     Bootstrap bootstrap;
@@ -351,16 +352,23 @@ std::string begin_with(const Variables& variables, GCCL_Config config = GCCL_CON
     const std::string t = s.ok() ? "" : std::to_string(s.code()) + " " + s.text();
     return std::vector<char>(t.begin(), t.end());
   });
+}
+std::string begin_with(const Variables& variables, GCCL_Config config = GCCL_CONFIG_INIT, int rank = -1) {
+  const auto text = begin_in_child(variables, config, rank).result();
   return {text.begin(), text.end()};
 }
 
 // The same for each rank of a job; `variables_of` gives them theirs.
 template <class F>
 std::vector<std::string> begin_all(Rank size, F variables_of) {
-  std::vector<std::string> texts(size);
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < size; ++r) threads.emplace_back([&, r] { texts[r] = begin_with(variables_of(r)); });
-  for (std::thread& t : threads) t.join();
+  using Begun = decltype(begin_in_child({}));
+  std::vector<std::unique_ptr<Begun>> ranks;
+  for (Rank r = 0; r < size; ++r) ranks.emplace_back(new Begun(begin_in_child(variables_of(r))));
+  std::vector<std::string> texts;
+  for (const auto& rank : ranks) {
+    const auto text = rank->result();
+    texts.emplace_back(text.begin(), text.end());
+  }
   return texts;
 }
 

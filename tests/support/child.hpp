@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -66,44 +67,64 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// Calls f() in a child and returns its result, a std::vector of trivially copyable elements. An exception in the child,
-// or a crash of it, comes out as std::runtime_error.
+// Calls f() in a child, a std::vector of trivially copyable elements. An exception in the child, or a crash of it,
+// comes out of result() as std::runtime_error. Several are started by one thread, and not each by its own: what another
+// thread holds in the sanitizers' allocator while this one forks is held in the child for ever.
 template <class F>
-std::invoke_result_t<F> in_child(F f) {
+class InChild {
+ public:
   using Result = std::invoke_result_t<F>;
+
+  explicit InChild(F f) {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("pipe");
+    from_ = ends[0];
+    child_.emplace([&] {
+      close(ends[0]);
+      const auto put = [&](const void* data, std::size_t size) {
+        for (auto p = static_cast<const char*>(data); size > 0;) {
+          const ssize_t n = write(ends[1], p, size);
+          if (n <= 0) _exit(3);
+          p += n, size -= std::size_t(n);
+        }
+      };
+      try {
+        const Result result = f();
+        put("=", 1);
+        put(result.data(), result.size() * sizeof(Element));
+      } catch (const std::exception& e) {
+        put("!", 1);
+        put(e.what(), std::string(e.what()).size());
+      }
+    });
+    close(ends[1]);
+  }
+  InChild(const InChild&) = delete;
+  ~InChild() { close(from_); }
+
+  // Once.
+  Result result() {
+    std::string got;
+    char buffer[65536];
+    for (ssize_t n; (n = read(from_, buffer, sizeof buffer)) > 0;) got.append(buffer, std::size_t(n));
+    const int status = child_->wait();
+    if (status != 0 || got.empty()) throw std::runtime_error("the child died, wait status " + std::to_string(status));
+    if (got[0] != '=') throw std::runtime_error(got.substr(1));
+    Result result((got.size() - 1) / sizeof(Element));
+    got.copy(reinterpret_cast<char*>(result.data()), got.size() - 1, 1);
+    return result;
+  }
+
+ private:
   using Element = typename Result::value_type;
   static_assert(std::is_trivially_copyable_v<Element>);
-  int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error("pipe");
-  Child child([&] {
-    close(ends[0]);
-    const auto put = [&](const void* data, std::size_t size) {
-      for (auto p = static_cast<const char*>(data); size > 0;) {
-        const ssize_t n = write(ends[1], p, size);
-        if (n <= 0) _exit(3);
-        p += n, size -= std::size_t(n);
-      }
-    };
-    try {
-      const Result result = f();
-      put("=", 1);
-      put(result.data(), result.size() * sizeof(Element));
-    } catch (const std::exception& e) {
-      put("!", 1);
-      put(e.what(), std::string(e.what()).size());
-    }
-  });
-  close(ends[1]);
-  std::string got;
-  char buffer[65536];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) got.append(buffer, std::size_t(n));
-  close(ends[0]);
-  const int status = child.wait();
-  if (status != 0 || got.empty()) throw std::runtime_error("the child died, wait status " + std::to_string(status));
-  if (got[0] != '=') throw std::runtime_error(got.substr(1));
-  Result result((got.size() - 1) / sizeof(Element));
-  got.copy(reinterpret_cast<char*>(result.data()), got.size() - 1, 1);
-  return result;
+  int from_ = -1;
+  std::optional<Child> child_;
+};
+
+template <class F>
+std::invoke_result_t<F> in_child(F f) {
+  return InChild<F>(f).result();
 }
 
 }  // namespace gccl::test
