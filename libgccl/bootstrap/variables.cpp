@@ -54,7 +54,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_TCP_ZEROCOPY", "auto", 0, 0, "0|1|auto"},
     {"GCCL_BACKEND_PATH", "none"},
     {"GCCL_LOG", "1", 0, 2},
-    {"GCCL_DEBUG", "none", 0, 0, "VERSION|WARN|INFO|TRACE"},
+    {"GCCL_DEBUG", "none", 0, 0, "VERSION|WARN|INFO|TRACE", true},  // as NCCL's
     {"GCCL_PMPI_STATS", "0", 0, 1},
     {"GCCL_LAUNCH_SSH", "ssh"},
 };
@@ -110,7 +110,7 @@ Status check_values(const Environment& environment) {
     if (v.min != v.max)
       if (Status s = parse_number(name, value, v.min, v.max, &number); !s.ok()) return s;
     std::string word = value;
-    if (name == "GCCL_DEBUG") std::transform(word.begin(), word.end(), word.begin(), ::toupper);  // as NCCL's
+    if (v.any_case) std::ranges::transform(word, word.begin(), ::toupper);
     if (!v.words.empty() && !is_word(v.words, word))
       return Status::error(fmt::format("{} is \"{}\", expected {}", name, value, expected_words(v.words)),
                            GCCL_ERR_INVALID_ARGUMENT);

@@ -17,6 +17,7 @@ struct Variable {
   std::string_view fallback;      // what holds without it, as docs/start.md says it
   std::int64_t min = 0, max = 0;  // of a whole number; equal: it is none
   std::string_view words = "";    // "0|1|auto": what it may be besides; with no number either: any text
+  bool any_case = false;          // of those words, in whatever case
 };
 std::span<const Variable> variables();
 

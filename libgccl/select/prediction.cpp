@@ -299,10 +299,10 @@ Cost Prediction::work(const Slicing& slicing) {
 bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
   if (call_.count == 0) return false;  // it has no latencies either
   ns -= model_.protocol.operation_ns;
-  if (algorithm_.cost(call_, view_, model_) * kRounding <= ns) return false;
+  const auto above = [ns](Cost all) { return all * kRounding > ns; };
+  if (!above(algorithm_.cost(call_, view_, model_))) return false;
   if (latency() > ns) return true;
   if (algorithm_.channels || !tuning_.rates.empty()) return false;
-  const auto above = [ns](Cost all) { return all * kRounding > ns; };
   if (!passed_on_)
     return model_.parts && std::ranges::any_of(*model_.parts, [&](const CostModel& part) {
              return above(algorithm_.cost(call_, view_, part));

@@ -138,7 +138,7 @@ bool let_go() {
 }
 
 // The second of the two that are done with it deletes it.
-void let_go_of(PendingRequest* pending) {
+void done_with(PendingRequest* pending) {
   if (pending->left.exchange(true)) delete pending;
 }
 
@@ -153,7 +153,7 @@ void complete(PendingRequest* pending, int code) {
   pending->code.store(code, std::memory_order_release);
   pending->complete.store(true, std::memory_order_release);
   PMPI_Grequest_complete(request);
-  let_go_of(pending);
+  done_with(pending);
 }
 
 void start(PendingRequest* pending) {
@@ -198,7 +198,7 @@ int query(void* state, MPI_Status* status) {
 }
 // Once it is complete; by MPICH also when the program gives it up before (MPI_Request_free).
 int release(void* state) {
-  let_go_of(static_cast<PendingRequest*>(state));
+  done_with(static_cast<PendingRequest*>(state));
   return MPI_SUCCESS;
 }
 int cancel(void*, int) { return MPI_SUCCESS; }  // collectives cannot be cancelled

@@ -59,8 +59,8 @@ struct DumpedRank {
 };
 
 // `path` ending in ".json" gets GCCL's own form (docs/formats.md: gccl/dump/1), any other the pickle that PyTorch's
-// flight recorder writes, with GCCL's own form within it. The file appears whole; a device, a
-// pipe or what a link leads to is written as it is.
+// flight recorder writes, with GCCL's own form within it. The file appears whole; a device, a pipe
+// or what a link leads to is written as it is.
 Status write_dump(const DumpedRank& rank, const std::string& path);
 
 // GCCL_DUMP and GCCL_DUMP_SIGNAL: empty prefix: no dumps but those that are asked for.
