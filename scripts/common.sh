@@ -58,6 +58,7 @@ build() {
   grep -E '^-- No ' "$log" >&2 || true  # parts that are left out
   cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"} 2>&1 | tee -a "$log" | show_progress ||
     { grep -E 'error|FAILED|warning: unused' "$log" | head -40 >&2; tail -20 "$log" >&2; return 1; }
+  grep -E 'warning: ' "$log" | sort -u >&2 || true
   rm -f "$log"
 }
 

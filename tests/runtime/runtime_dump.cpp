@@ -465,6 +465,24 @@ TEST_CASE("a function of GCCL_Op_create that throws leaves dumps on all ranks; w
   CHECK(contents(dropped + "0.json").empty());
 }
 
+TEST_CASE("a folder for dumps that does not exist is an error at the start, and one that is a file") {
+  gccl::test::Folder folder;
+  std::ofstream(folder.path / "file");
+  for (const char* place : {"gone/fr_", "gone/", "file/fr_"}) {
+    const std::string prefix = folder.path / place;
+    check({.size = 1, .environment = {{"GCCL_DUMP", prefix}}}, [&](int) {
+      GCCL_Comm world = nullptr;
+      expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_ARGUMENT, "init");
+      expect_text(prefix.substr(0, prefix.rfind('/')), "the folder");
+    });
+  }
+  const std::string prefix = folder.path / "";  // each rank's number alone
+  check({.size = 1, .environment = {{"GCCL_DUMP", prefix}}}, [&](int) {
+    begin();
+    GCCL_Finalize();
+  });
+}
+
 TEST_CASE("a later failure replaces the dump of an earlier one where calls had ended meanwhile, and only there") {
   gccl::test::Folder folder;
   const std::string prefix = folder.path / "fr_";

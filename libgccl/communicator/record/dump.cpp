@@ -329,6 +329,13 @@ Status write_dump(const DumpedRank& rank, const std::string& path) {
 Status read_dump_settings(const Environment& environment, DumpSettings* out) {
   out->prefix = read_text(environment, "GCCL_DUMP");
   out->json = read_text(environment, "GCCL_DUMP_FORMAT") == "json";
+  // It is an error now, as what a failure leaves is lost when there is no place for it then.
+  const std::string folder = std::filesystem::path(out->prefix).parent_path();
+  std::error_code none;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
+    return invalid(
+        fmt::format("GCCL_DUMP is \"{}\", expected the beginning of a file's name in a folder that exists: {} is none",
+                    out->prefix, folder));
   const std::string signal = read_text(environment, "GCCL_DUMP_SIGNAL");
   if (signal.empty()) return {};
   if (out->prefix.empty()) return invalid("GCCL_DUMP_SIGNAL needs GCCL_DUMP, which says where dumps go");
