@@ -187,7 +187,7 @@ void check_saved(const json& saved, const json& result) {
           const auto& all = gccl::sim::csv_columns();
           return cells.at(std::size_t(std::find(all.begin(), all.end(), name) - all.begin()));
         };
-        const bool same = cell("cluster") == run.at("cluster") && cell("algorithm") == run.at("algorithm") &&
+        const bool same = run.at("cluster") == cell("cluster") && run.at("algorithm") == cell("algorithm") &&
                           std::stod(cell("bytes")) == run.at("bytes") &&
                           std::stod(cell("time_us")) == run.at("time_us") && cell("auto") == run.at("auto").dump() &&
                           cell("wrong").empty();
