@@ -41,8 +41,10 @@ struct Flows::Platform : SimGridPlatform {
     hand_over(route);
     s4u::CommPtr comm = s4u::Comm::sendto_init(from, to);
     comm->set_data(reinterpret_cast<void*>(std::uintptr_t(id)));
-    if (least_ns > 0) comm->set_rate(double(bytes) / (double(least_ns) * 1e-9));
     comm->set_payload_size(bytes)->start();
+    // In 4.0 and 4.1 set_rate() does not reach the flow of a communication between hosts, nor may it be called. This
+    // one's flow is the newest.
+    if (least_ns > 0) model.get_started_action_set()->back().set_bound(double(bytes) / (double(least_ns) * 1e-9));
     in_flight.emplace(id, std::move(comm));
   }
 

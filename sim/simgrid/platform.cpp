@@ -81,6 +81,9 @@ SimGridPlatform::SimGridPlatform(const Links& cluster) : engine(start_engine()) 
   for (const Link& l : cluster) bandwidths_.push_back(l.bandwidth_GBps * 1e9);
   bandwidths_.push_back(0x1p40);
   links_.resize(bandwidths_.size());
+#if SIMGRID_VERSION >= 33400  // it seals its zones when its clock first moves: no link may be added after
+  for (LinkId l = 0; l < LinkId(links_.size()); ++l) link(l);
+#endif
 }
 
 SimGridPlatform::LinkImpl* SimGridPlatform::make_link(LinkId l) {

@@ -50,8 +50,8 @@ class SimGridPlatform {
  private:
   using LinkImpl = simgrid::kernel::resource::StandardLinkImpl;
 
-  // SimGrid's, made when a route first needs it: 16 ranks use some hundred of the 20,000 links of a cluster, and each
-  // takes SimGrid a microsecond and a kilobyte.
+  // SimGrid's, made when a route first needs it, where SimGrid allows that (before 3.34): 16 ranks use some hundred of
+  // the 20,000 links of a cluster, and each takes SimGrid a microsecond and a kilobyte.
   LinkImpl* link(LinkId l) { return links_[l] ? links_[l] : links_[l] = make_link(l); }
   LinkImpl* make_link(LinkId l);
 
