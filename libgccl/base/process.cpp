@@ -39,14 +39,21 @@ thread_local int locks_held = 0;
 std::uint64_t bit(int fd) { return std::uint64_t(1) << (unsigned(fd) % 64); }
 bool in_range(int fd) { return fd >= 0 && std::size_t(fd) < kDescriptors; }
 
-void before_fork() { process_mutex().lock(); }
-void in_parent() { process_mutex().unlock(); }
+void before_fork() {
+  process_mutex().lock();
+  end_without_jump();
+}
+void in_parent() {
+  process_mutex().unlock();
+  end_without_jump();
+}
 void in_child() {
   for (std::size_t w = 0; w < words_used.load(std::memory_order_relaxed); ++w)
     for (std::uint64_t left = kept[w].exchange(0, std::memory_order_relaxed); left != 0; left &= left - 1)
       ::close(int(w * 64 + std::size_t(__builtin_ctzll(left))));
   if (users.load(std::memory_order_relaxed) > 0) forked_child.store(true, std::memory_order_relaxed);
   process_mutex().unlock();
+  end_without_jump();
 }
 
 // When the library is loaded: fork() runs the handlers that came last first, and a thread that holds a lock which a
@@ -62,6 +69,7 @@ ProcessLock::ProcessLock() {
 
 ProcessLock::~ProcessLock() {
   if (--locks_held == 0) process_mutex().unlock();
+  end_without_jump();
 }
 
 void keep_from_children(int fd) {

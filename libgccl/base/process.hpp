@@ -43,6 +43,11 @@ class InUse {
 // a moment after one of GCCL's own has ended, which Linux lists for longer than it takes to join it.
 bool one_thread();
 
+// Ends a function that the C library calls, as at fork() or exit(). Else the compiler may make a jump of the last call
+// in it, such as a mutex's unlock, and its caller seems to be the C library: to the thread sanitizer, for one, which is
+// to pass over what GCCL calls (docs/api.md).
+inline void end_without_jump() { asm volatile(""); }
+
 // This process is a child of one that used GCCL when it forked. Cheap enough for every call.
 [[gnu::visibility("hidden")]] extern std::atomic<bool> forked_child;
 inline bool in_forked_child() { return forked_child.load(std::memory_order_relaxed); }

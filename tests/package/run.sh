@@ -4,6 +4,7 @@
 #   run.sh BUILD_FOLDER SOURCE_FOLDER CC CXX
 set -euo pipefail
 build=$1 source=$2 cc=$3 cxx=$4
+export CMAKE_GENERATOR=Ninja  # what the build has: make need not be there
 folder=$(mktemp -d)
 # The manifest is that of the user's own installation, for uninstalling.
 [ ! -e "$build/install_manifest.txt" ] || cp "$build/install_manifest.txt" "$folder/manifest"
@@ -78,7 +79,7 @@ pkg-config --static --libs gccl | grep -q -- -lhwloc || fail "gccl.pc does not s
 threads=$folder/by-pkg-config/threads
 awk '/^### Under the thread sanitizer/ {on = 1} on && /^```/ {inside = !inside; if (!inside) exit; next} inside' \
   "$source/docs/api.md" >"$folder/suppressions"
-[ "$(wc -l <"$folder/suppressions")" -eq 2 ] || fail "docs/api.md has no suppressions for the thread sanitizer"
+[ "$(wc -l <"$folder/suppressions")" -eq 1 ] || fail "docs/api.md has no suppressions for the thread sanitizer"
 # shellcheck disable=SC2046
 if echo 'int main(void) { return 0; }' | "$cc" -fsanitize=thread -x c - -o "$threads" 2>/dev/null && "$threads" 2>/dev/null; then
   "$cc" -fsanitize=thread "$source/tests/package/threads.c" $(pkg-config --cflags --libs gccl) -pthread -o "$threads"

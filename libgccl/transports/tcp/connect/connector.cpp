@@ -64,9 +64,12 @@ Connector::Connector(const GCCL_Backend_environment& environment)
 
 void Connector::finish_all() {
   if (in_forked_child()) return;  // the threads are the parent's
-  const std::lock_guard lock(living_mutex());
-  for (Connector* c : living()) c->ask_to_stop();
-  for (Connector* c : living()) c->finish();
+  {
+    const std::lock_guard lock(living_mutex());
+    for (Connector* c : living()) c->ask_to_stop();
+    for (Connector* c : living()) c->finish();
+  }
+  end_without_jump();
 }
 
 Status Connector::listen() {
