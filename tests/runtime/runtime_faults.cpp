@@ -249,8 +249,7 @@ void kill_in_the_middle(const Job& job, int victim, std::size_t count) {
   usleep(30000);
   running.kill(victim, SIGKILL);
   const std::vector<End> ends = running.wait();
-  for (std::size_t r = 0; r < ends.size(); ++r)
-    if (int(r) != victim) CHECK_MESSAGE(ends[r].good(), describe(job) << ", " << count << " doubles\n" << texts(ends));
+  check_others(ends, {victim}, describe(job) + ", " + std::to_string(count) + " doubles");
   CHECK(ends[std::size_t(victim)].signal == SIGKILL);
 }
 

@@ -91,10 +91,7 @@ void kill_and_go_on(Job job, const std::set<int>& victims, std::size_t count, in
   usleep(20000);
   for (const int v : victims)
     if (v != late) running.kill(v, SIGKILL);
-  const std::vector<End> ends = running.wait();
-  for (std::size_t r = 0; r < ends.size(); ++r)
-    if (!victims.contains(int(r)))
-      CHECK_MESSAGE(ends[r].good(), describe(job) << ", " << count << " doubles\n" << texts(ends));
+  check_others(running.wait(), victims, describe(job) + ", " + std::to_string(count) + " doubles");
 }
 
 }  // namespace

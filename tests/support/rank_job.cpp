@@ -192,6 +192,11 @@ void check(const Job& job, const std::function<void(int)>& body) {
   CHECK_MESSAGE(good, what);
 }
 
+void check_others(const std::vector<End>& ends, const std::set<int>& lost, const std::string& of) {
+  for (std::size_t r = 0; r < ends.size(); ++r)
+    if (!lost.contains(int(r))) CHECK_MESSAGE(ends[r].good(), of << "\n" << texts(ends));
+}
+
 GCCL_Comm begin() {
   GCCL_Comm world = GCCL_COMM_NULL;
   RANK_SUCCESS(GCCL_Init(&world, nullptr));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ std::vector<Job> transports(int size);
 std::vector<End> run(const Job& job, const std::function<void(int rank)>& body);
 // The same, as a doctest check that all ranks did well; otherwise shows what each printed.
 void check(const Job& job, const std::function<void(int rank)>& body);
+// A doctest check for each rank but those that were lost, that it did well.
+void check_others(const std::vector<End>& ends, const std::set<int>& lost, const std::string& of = "");
 // What each rank printed, for messages.
 std::string texts(const std::vector<End>& ends);
 std::string describe(const Job& job);
