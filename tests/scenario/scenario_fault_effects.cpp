@@ -9,25 +9,14 @@
 #include "sim/fault/effects.hpp"
 #include "sim/fault/verdict.hpp"
 #include "sim/scenario/plan/faults.hpp"
-#include "sim/scenario/run/play.hpp"
-#include "sim/scenario/run_campaign.hpp"
+#include "tests/scenario/played.hpp"
 #include "tests/support/has.hpp"
-#include "tests/support/scenario.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
 using namespace gccl::test;
 
 namespace {
-
-const Engines kSimulated{run_model, run_model};
-
-Json on_cards(const std::vector<Card>& cards) {
-  return {{"cluster", "../topologies/dgx-h100-superpod-2048.json"},
-          {"ranks", cards.size()},
-          {"placement", {{"cards", cards}}}};
-}
-const Json kTwo = on_cards({0, 8});  // on two nodes
 
 Json hurt_run(const std::vector<Json>& faults, const Json& more = Json::object()) {
   Json run = {{"collective", "allreduce"}, {"bytes", "64KiB"}, {"algorithms", "ring"},
@@ -36,12 +25,6 @@ Json hurt_run(const std::vector<Json>& faults, const Json& more = Json::object()
   return run;
 }
 
-Json document_of(const Json& run, const Json& more) {
-  return run_campaign(plan_of(Json::array({run}), more), kSimulated, {.jobs = 1, .progress = {}}).document;
-}
-Json row_of(const Json& run, const Json& more) { return document_of(run, more)["runs"][0]; }
-double time_of(const Json& run, const Json& more) { return row_of(run, more)["time_us"]; }
-
 }  // namespace
 
 TEST_CASE("the end of a fault leaves those on the same link and rank that have not ended") {
@@ -49,10 +32,10 @@ TEST_CASE("the end of a fault leaves those on the same link and rank that have n
     return Json{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}, {"latency_us", 3}};
   };
   const Json more = {{"bytes", "1MiB"}, {"repeats", 3}};
-  const double one = time_of(hurt_run({degraded(1)}, more), kTwo);
+  const double one = time_of(hurt_run({degraded(1)}, more), kTwoNodes);
   Json brief = degraded(50);
   brief.update({{"at_us", 20}, {"for_us", 100}});
-  const double both = time_of(hurt_run({degraded(1), brief}, more), kTwo);
+  const double both = time_of(hurt_run({degraded(1), brief}, more), kTwoNodes);
   CHECK(both >= one);
   CHECK(both <= one + 120);
 
@@ -60,17 +43,18 @@ TEST_CASE("the end of a fault leaves those on the same link and rank that have n
     return Json{{"kind", "pause"}, {"rank", 1}, {"at_us", at_ms * 1000}, {"for_us", for_ms * 1000}};
   };
   const Json busy = {{"repeats", 10}, {"compute_us", "2ms"}};
-  const double stopped = time_of(hurt_run({stop(5, 50)}, busy), kTwo);
-  CHECK(time_of(hurt_run({stop(5, 50), stop(6, 1)}, busy), kTwo) == doctest::Approx(stopped).epsilon(0.01));
+  const double stopped = time_of(hurt_run({stop(5, 50)}, busy), kTwoNodes);
+  CHECK(time_of(hurt_run({stop(5, 50), stop(6, 1)}, busy), kTwoNodes) == doctest::Approx(stopped).epsilon(0.01));
   // Until the last of them ends.
-  CHECK(time_of(hurt_run({stop(5, 50), stop(15, 50)}, busy), kTwo) == doctest::Approx(stopped + 10000).epsilon(0.01));
+  CHECK(time_of(hurt_run({stop(5, 50), stop(15, 50)}, busy), kTwoNodes) ==
+        doctest::Approx(stopped + 10000).epsilon(0.01));
 }
 
 TEST_CASE("degradations together leave a link at least a millionth of its bandwidth, for no longer than they last") {
   const auto took = [](const char* engine, std::size_t count, double percent, const Json& lasts = Json::object()) {
     Json fault = {{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}, {"at_us", 0}};
     fault.update(lasts);
-    return time_of(hurt_run(std::vector<Json>(count, fault), {{"engine", engine}}), kTwo);
+    return time_of(hurt_run(std::vector<Json>(count, fault), {{"engine", engine}}), kTwoNodes);
   };
   const Json brief = {{"for_us", 1000}};
   for (const char* engine : {"protocol", "flow"}) {
@@ -93,14 +77,14 @@ TEST_CASE("degradations together leave a link at least a millionth of its bandwi
 
 TEST_CASE("a rank that is stopped computes so much later") {
   const Json busy = {{"repeats", 2}, {"compute_us", "100ms"}};
-  const double alone = time_of(hurt_run({}, busy), kTwo);
+  const double alone = time_of(hurt_run({}, busy), kTwoNodes);
   const Json stop = {{"kind", "pause"}, {"rank", 1}, {"at_us", "5ms"}, {"for_us", "90ms"}};
-  CHECK(time_of(hurt_run({stop}, busy), kTwo) == doctest::Approx(alone + 90000).epsilon(0.0001));
+  CHECK(time_of(hurt_run({stop}, busy), kTwoNodes) == doctest::Approx(alone + 90000).epsilon(0.0001));
   // As far as it has come: what stops at 95 ms has 5 ms left, and 4 ms where it stops again.
   Json late = stop, again = stop;
   late["at_us"] = "95ms";
   again["at_us"] = "186ms";
-  CHECK(time_of(hurt_run({late, again}, busy), kTwo) == doctest::Approx(alone + 180000).epsilon(0.0001));
+  CHECK(time_of(hurt_run({late, again}, busy), kTwoNodes) == doctest::Approx(alone + 180000).epsilon(0.0001));
 }
 
 TEST_CASE("each call of a sequence takes as long on its links as its own type says") {
@@ -111,7 +95,7 @@ TEST_CASE("each call of a sequence takes as long on its links as its own type sa
       return Json{{"collective", "allreduce"}, {"bytes", bytes}, {"dtype", type}, {"algorithm", "ring"}};
     };
     run["sequence"] = {call("64B", first), call("1MiB", second)};
-    return time_of(run, kTwo);
+    return time_of(run, kTwoNodes);
   };
   CHECK(time("i8", "f64") == doctest::Approx(time("f64", "f64")).epsilon(0.01));
   CHECK(time("f64", "f32") == doctest::Approx(time("f32", "f32")).epsilon(0.01));
@@ -173,7 +157,7 @@ TEST_CASE("spares that are lost before they are needed take no place") {
 }
 
 TEST_CASE("ranks that come further do not hang, however long they compute and their messages take") {
-  const auto completed = [](const std::vector<Json>& faults, const Json& more, const Json& where = kTwo) {
+  const auto completed = [](const std::vector<Json>& faults, const Json& more, const Json& where = kTwoNodes) {
     Json run = hurt_run(faults, {{"recovery", {{"policy", "shrink"}, {"detection_us", "10ms"}}}});
     run.update(more);
     return row_of(run, where)["faults"]["completed"].get<bool>();
@@ -323,7 +307,7 @@ TEST_CASE("a rank that links between ranks cut off from all is no false alarm, o
       hurt_run(
           {{{"kind", "link_down"}, {"between", {0, 1}}, {"at_us", "5ms"}}},
           {{"repeats", 20}, {"compute_us", "2ms"}, {"recovery", {{"policy", "shrink"}, {"detection_us", "100ms"}}}}),
-      kTwo);
+      kTwoNodes);
   CHECK(row["faults"]["false_alarms"].empty());
   CHECK(row["faults"]["dead"] == Json::array({1}));
   CHECK(row["faults"]["detection_us"].get<double>() <= 100000);
@@ -367,7 +351,7 @@ TEST_CASE("throughput after the faults is that of like calls, on both engines th
     if (engine == std::string("flow")) run.erase("recovery");
     for (const char* bytes : sizes)
       run["sequence"].push_back({{"collective", "allreduce"}, {"bytes", bytes}, {"algorithm", "ring"}});
-    return row_of(run, kTwo)["faults"]["throughput_after_percent"];
+    return row_of(run, kTwoNodes)["faults"]["throughput_after_percent"];
   };
   const std::vector<const char*> mixed{"1KiB", "1MiB", "1KiB", "1KiB", "1KiB", "1MiB", "1MiB", "1MiB"};
   for (const char* engine : {"protocol", "flow"}) {

@@ -3,9 +3,8 @@
 
 #include <tuple>
 
-#include "sim/scenario/run/play.hpp"
+#include "tests/scenario/played.hpp"
 #include "tests/support/folder.hpp"
-#include "tests/support/scenario.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -14,16 +13,13 @@ using namespace gccl::test;
 namespace {
 
 // Ranks on nodes of one NIC each, and on two nodes that have others.
-const Json kOneNicEach = {
-    {"cluster", "../topologies/ethernet-cpu.json"}, {"ranks", 3}, {"placement", {{"cards", {0, 68, 136}}}}};
-const Json kOtherNics = {
-    {"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 4}, {"placement", {{"cards", {0, 8, 1, 9}}}}};
+const Json kOneNicEach = on_cards({0, 68, 136}, "ethernet-cpu");
+const Json kOtherNics = on_cards({0, 8, 1, 9});
 
 Json played(Json run, const Json& world, const Json& faults = Json::array()) {
   run["engine"] = "flow";
   run["faults"] = faults;
-  return run_campaign(plan_of(Json::array({run}), world), {run_model, run_model}, {.jobs = 1, .progress = {}})
-      .document["runs"][0];
+  return row_of(run, world);
 }
 
 const Json kDown = {{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", 0}};
@@ -152,4 +148,76 @@ TEST_CASE("flow: nodes that take no part forward nothing") {
     CHECK(row["faults"]["rerouted"] == (detour ? 2 : 0));
     document["fabric"]["switches"] = {"A", "B", "C"};
   }
+}
+
+TEST_CASE("flow: what comes after the end, or goes on where nobody sends, costs no time") {
+  const Json runs = faulty(Json::array(), {{"engine", "flow"}, {"bytes", "4MiB"}, {"repeats", 3}});
+  const auto row = [&](const Json& fault) {
+    Json run = runs[0];
+    run["faults"] = Json::array({fault});
+    return row_of(run, kPod);
+  };
+  Json healthy = runs;
+  healthy[0].erase("faults");
+  const double alone = rows_of(healthy, kPod)[0]["time_us"];
+  for (const Json& fault : std::initializer_list<Json>{
+           {{"kind", "nic_down"}, {"nic", "node200/nic0"}, {"for_us", "20ms"}},  // of a node without a rank
+           {{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", "50ms"}},
+           {{"kind", "pause"}, {"rank", 1}, {"at_us", "50ms"}, {"for_us", 800}},
+           {{"kind", "link_degraded"},
+            {"nic", "node0/nic0"},
+            {"at_us", "50ms"},
+            {"for_us", 800},
+            {"bandwidth_percent", 50}},
+           {{"kind", "nic_down"}, {"nic", "node200/nic0"}, {"every_us", 900}, {"until_us", "90ms"}, {"for_us", 40}}}) {
+    CAPTURE(fault.dump());
+    const Json found = row(fault);
+    CHECK(found["time_us"] == doctest::Approx(alone).epsilon(1e-6));
+    if (fault.contains("at_us")) CHECK(found["faults"]["never_struck"].size() == 1);
+  }
+}
+
+TEST_CASE("flow: a degraded link is as busy as what is left of it allows") {
+  Json run = {{"collective", "broadcast"}, {"bytes", "64MiB"}, {"algorithms", "binomial"},
+              {"engine", "flow"},          {"chunks", 1},      {"protocol", "Simple"}};
+  run["faults"] = Json::array({{{"kind", "link_degraded"}, {"nic", "node1/nic0"}, {"bandwidth_percent", 25}}});
+  const Json row = row_of(run, kTwoNodes);
+  double busiest = 0;
+  for (const Json& tier : row["tiers"]) busiest = std::max(busiest, tier["busiest_utilisation"].get<double>());
+  CHECK(busiest == doctest::Approx(1).epsilon(0.02));
+  // One that is avoided later carries less than was sent its way: no more than its whole bandwidth is said of it.
+  run["recovery"] = {{"reroute_after_us", 10}};
+  run["faults"].push_back({{"kind", "nic_down"}, {"nic", "node1/nic0"}, {"at_us", 50}});
+  const Json moved = row_of(run, kTwoNodes);
+  CHECK(moved["faults"]["rerouted"] == 1);
+  for (const Json& tier : moved["tiers"]) CHECK(tier["busiest_utilisation"].get<double>() <= 1);
+}
+
+TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower one by what it carries") {
+  const Json clean = {{"collective", "broadcast"}, {"bytes", "64MiB"}, {"algorithms", "binomial"},
+                      {"engine", "flow"},          {"chunks", 1},      {"protocol", "Simple"},
+                      {"faults", Json::array()}};
+  const auto time = [&](const Json& faults) {
+    Json run = clean;
+    run["faults"] = faults;
+    return time_of(run, kTwoNodes);
+  };
+  const double alone = time(Json::array());
+  const double flapped =
+      time(Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", 300}, {"for_us", "5ms"}}}));
+  CHECK(flapped - alone == doctest::Approx(5000).epsilon(1e-4));
+  const double paused = time(Json::array({{{"kind", "pause"}, {"rank", 1}, {"at_us", 300}, {"for_us", "7ms"}}}));
+  CHECK(paused - alone == doctest::Approx(7000).epsilon(1e-4));
+  // Half of the bandwidth from `at` on: what is left takes twice as long.
+  const double slow = time(
+      Json::array({{{"kind", "link_degraded"}, {"nic", "node1/nic0"}, {"at_us", 500}, {"bandwidth_percent", 50}}}));
+  CHECK(slow - alone == doctest::Approx(alone - 500).epsilon(0.01));
+  // Down for good: after a while the rest goes by another NIC of the node.
+  Json run = clean;
+  run["faults"] = Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", 300}}});
+  run["recovery"] = {{"reroute_after_us", "2ms"}};
+  const Json around = row_of(run, kTwoNodes);
+  CHECK(around["time_us"].get<double>() - alone == doctest::Approx(2000).epsilon(0.01));
+  CHECK(around["faults"]["rerouted"] == 1);
+  CHECK(around["faults"]["completed"] == true);
 }

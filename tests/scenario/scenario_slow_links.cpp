@@ -4,8 +4,7 @@
 
 #include <set>
 
-#include "sim/scenario/run_campaign.hpp"
-#include "tests/support/scenario.hpp"
+#include "tests/scenario/played.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -14,10 +13,8 @@ using namespace gccl::test;
 namespace {
 
 // One rank on each of four leaves, so that each uplink carries what one rank sends another.
-const Json kFourLeaves = {
-    {"cluster", "../topologies/ethernet-cpu.json"}, {"ranks", 4}, {"placement", {{"cards", {0, 68, 136, 204}}}}};
-const Json kThreeLeaves = {
-    {"cluster", "../topologies/ethernet-cpu.json"}, {"ranks", 3}, {"placement", {{"cards", {0, 68, 136}}}}};
+const Json kFourLeaves = on_cards({0, 68, 136, 204}, "ethernet-cpu");
+const Json kThreeLeaves = on_cards({0, 68, 136}, "ethernet-cpu");
 // Of what rank 1 sends, that to rank 2.
 const char* const kUplink = "leaf1->spine2";
 
@@ -51,9 +48,7 @@ Json run_of(const Json& faults, const Json& recovery = Json::object(), const Jso
 }
 
 Json faults_of(const Json& runs, const Json& world = kFourLeaves, std::uint64_t seed = 1) {
-  Campaign plan = plan_of(runs, world);
-  plan.seed = seed;
-  const Json row = run_campaign(plan, {run_model, run_model}, {.jobs = 1, .progress = {}}).document["runs"][0];
+  const Json row = rows_of(runs, world, seed)[0];
   CHECK(row["wrong"] == 0);
   Json faults = row["faults"];
   CHECK(faults["violations"].empty());
