@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <numeric>
 #include <thread>
 
 #include "libgccl/cluster/changed.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cost/scaled.hpp"
+#include "sim/flow/cost_check.hpp"
 #include "tests/support/project.hpp"
 
 using namespace gccl;
@@ -31,11 +31,6 @@ class Counted final : public ChangedCluster {
 std::shared_ptr<const Cluster> loaded(const char* name) {
   return load_cluster(test::kRoot / "topologies" / (std::string(name) + ".json"));
 }
-std::vector<Card> first_ones(Card n) {
-  std::vector<Card> cards(n);
-  std::iota(cards.begin(), cards.end(), 0);
-  return cards;
-}
 
 }  // namespace
 
@@ -44,7 +39,7 @@ TEST_CASE("a model asks for the routes of what a form needs, once for all copies
   const auto whole = loaded("dgx-h100-superpod-2048");
   std::uint64_t routes = 0;
   const Counted cluster(*whole, &routes);
-  const CostModel m = cost_model(cluster, first_ones(kRanks), 4);
+  const CostModel m = cost_model(cluster, sim::first_cards(kRanks), 4);
   CHECK(routes < 4 * kNodes);  // the farthest node, and a node's cards
   const CostModel copy = m;
   const auto asked = [&](auto ask) {
@@ -64,7 +59,7 @@ TEST_CASE("a model asks for the routes of what a form needs, once for all copies
 
 TEST_CASE("a scaled model is that of the machine, scaled once it is asked for") {
   const auto cluster = loaded("dgx-h100-superpod-2048");
-  const CostModel m = cost_model(cluster, first_ones(64), 4), half = scaled(m, {.latency = 0.5});
+  const CostModel m = cost_model(cluster, sim::first_cards(64), 4), half = scaled(m, {.latency = 0.5});
   CHECK(half.all.shifts->plain[3].alpha_ns == 0.5 * m.all.shifts->plain[3].alpha_ns);
   CHECK(half.all.shifts->plain[3].beta_ns_per_byte == m.all.shifts->plain[3].beta_ns_per_byte);
   CHECK(half.rail.trees->levels[0].one.alpha_ns == 0.5 * m.rail.trees->levels[0].one.alpha_ns);
@@ -77,8 +72,8 @@ TEST_CASE("a scaled model is that of the machine, scaled once it is asked for") 
 TEST_CASE("a model holds the cluster that it was given to hold") {
   auto cluster = loaded("polaris");
   const std::weak_ptr<const Cluster> watched = cluster;
-  auto m = std::make_unique<CostModel>(cost_model(cluster, first_ones(32), 4));
-  const CostModel own = cost_model(loaded("polaris"), first_ones(32), 4);
+  auto m = std::make_unique<CostModel>(cost_model(cluster, sim::first_cards(32), 4));
+  const CostModel own = cost_model(loaded("polaris"), sim::first_cards(32), 4);
   cluster.reset();
   REQUIRE(!watched.expired());
   CHECK(m->all.pairs->mean.alpha_ns == own.all.pairs->mean.alpha_ns);

@@ -1,41 +1,23 @@
-// Clusters against oracles of their own: routes must be chains of cables by the names of their ends, and as short as a
-// breadth-first search over those names finds; loads, costs and cuts are compared with numbers worked out by hand.
+// Routes against oracles of their own: they must be chains of cables by the names of their ends, and as short as a
+// breadth-first search over those names finds; how they load cables is compared with numbers worked out by hand.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "libgccl/cluster/composed.hpp"
-#include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/read/load.hpp"
-#include "libgccl/cluster/read/summary.hpp"
+#include "tests/cluster/described.hpp"
 
 using namespace gccl;
+using namespace gccl::test;
 
 namespace {
-
-constexpr std::string_view kParameters = R"({"card": {"overhead_ns": 100, "combine_GBps": 50, "copy_GBps": 200},
-  "eager_bytes": 4096, "links": {"fast": {"bandwidth_GBps": 300, "latency_ns": 10}, "bus": {"bandwidth_GBps": 64, "latency_ns": 20},
-  "port": {"bandwidth_GBps": 40, "latency_ns": 500}, "trunk": {"bandwidth_GBps": 20, "latency_ns": 300},
-  "long": {"bandwidth_GBps": 5, "latency_ns": 1000}}})";
-
-std::string text(std::string_view nodes, std::string_view fabric) {
-  return fmt::format(R"({{"schema": "gccl/cluster/1", "name": "t", "parameters": {}, "nodes": {}{}}})", kParameters,
-                     nodes, fabric.empty() ? "" : fmt::format(R"(, "fabric": {})", fabric));
-}
-std::shared_ptr<const Cluster> make(std::string_view nodes, std::string_view fabric) {
-  return parse_cluster(text(nodes, fabric), "t.json");
-}
-std::string switched(int count, int cards, int nics) {
-  return fmt::format(R"([{{"count": {}, "cards": {}, "inside": {{"kind": "switch", "link": "fast"}},
-    "nics": {{"count": {}, "bus": "bus", "port": "port"}}}}])",
-                     count, cards, nics);
-}
 
 std::vector<std::string> names(const Cluster& c, Card from, Card to) {
   std::vector<LinkId> route;
@@ -103,12 +85,6 @@ unsigned heaviest(const Cluster& c, Card shift) {
     for (const LinkId l : route) ++load[l];
   }
   return *std::max_element(load.begin(), load.end());
-}
-
-std::vector<Card> all_cards(const Cluster& c) {
-  std::vector<Card> all(c.cards());
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 }  // namespace
@@ -362,47 +338,6 @@ TEST_CASE("links can differ in their two directions") {
   CHECK(c->links()[route[2]].latency_ns == 1000);
 }
 
-TEST_CASE("the closed form's parameters are what the routes say") {
-  const auto c = make(switched(8, 4, 2), R"({"kind": "fat_tree", "leaf_size": 4, "link": "trunk"})");
-  const CostModel m = cost_model(*c, all_cards(*c), 4);
-  CHECK(m.node.alpha_ns == 100 + 2 * 10);
-  CHECK(m.node.beta_ns_per_byte == doctest::Approx(1 / 300.0));
-  CHECK(m.net.alpha_ns == 100 + 2 * 20 + 2 * 500 + 2 * 300);
-  CHECK(m.net.beta_ns_per_byte == doctest::Approx(1 / 20.0));
-  CHECK(m.net_all.beta_ns_per_byte == doctest::Approx(2 / 20.0));  // two cards share a NIC, and so its way up the tree
-  CHECK(m.overhead_ns == 100);
-  CHECK(m.combine_ns_per_byte == doctest::Approx(1 / 50.0));
-  CHECK(m.copy_ns_per_byte == doctest::Approx(1 / 200.0));
-  CHECK(m.element_bytes == 4);
-  // One card of each node: nothing is shared, and there is no hop inside a node to speak of.
-  const CostModel one = cost_model(*c, {0, 4, 8, 28}, 1);
-  CHECK(one.net_all.beta_ns_per_byte == one.net.beta_ns_per_byte);
-  CHECK(one.node.alpha_ns == one.net.alpha_ns);
-  const CostModel inside = cost_model(*c, {0, 1, 2}, 1);
-  CHECK(inside.net.alpha_ns == inside.node.alpha_ns);
-  CHECK(cost_model(*c, {5}, 1).net.alpha_ns == 100);
-  CHECK(cost_model(*c, {}, 1).net.alpha_ns == 0);
-}
-
-TEST_CASE("a switch that multicasts and reduces serves cards of its node alone") {
-  constexpr std::string_view kNodes = R"([
-    {"count": 2, "cards": 4, "inside": {"kind": "switch", "link": "fast", "in_switch": true}, "nics": {"count": 1, "bus": "bus", "port": "port"}},
-    {"count": 1, "cards": 4, "inside": {"kind": "switch", "link": "fast", "in_switch": false}, "nics": {"count": 1, "bus": "bus", "port": "port"}}])";
-  std::string all = text(kNodes, R"({"kind": "switch"})");
-  all.replace(all.find("\"eager_bytes\""), 0, R"("in_switch_efficiency": 0.75, )");
-  const auto c = parse_cluster(all, "t.json");
-  const auto of = [&](std::vector<Card> cards) { return c->in_switch(cards); };
-  CHECK(of({0, 1, 2, 3}) == 0.75);
-  CHECK(of({6, 4}) == 0.75);
-  CHECK(of({3, 4}) == 0);
-  CHECK(of({8, 9}) == 0);
-  // What closed forms know: a byte's share of a link, where each node has such a switch.
-  CHECK(cost_model(*c, {0, 1, 2, 4, 5}, 1).node_switch->beta_ns_per_byte == doctest::Approx(1 / 300.0 / 0.75));
-  CHECK(cost_model(*c, {0, 1, 4, 8}, 1).node_switch);  // the other nodes hold one card each
-  CHECK(!cost_model(*c, {0, 1, 8, 9}, 1).node_switch);
-  CHECK(!cost_model(*c, {0, 4}, 1).node_switch);
-}
-
 TEST_CASE("different nodes keep their own cards, links and NICs") {
   const auto c = make(
       R"([{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "fast"}, "nics": {"count": 2, "bus": "bus", "port": "port"}},
@@ -420,59 +355,6 @@ TEST_CASE("different nodes keep their own cards, links and NICs") {
   check_chains(*c);
 }
 
-TEST_CASE("the summary's cuts are those of the structure") {
-  const auto tree = summarize(
-      *make(switched(64, 1, 1), R"({"kind": "fat_tree", "leaf_size": 8, "oversubscription": 4, "link": "trunk"})"));
-  CHECK(*tree.bisection_GBps == doctest::Approx(8 * 2 * 20 / 2.0));
-  CHECK(tree.tiers.back().oversubscription.value() == doctest::Approx(64 * 40 / (16 * 20.0)));
-  CHECK(tree.diameter == 6);
-  const auto flat = summarize(*make(switched(64, 1, 1), R"({"kind": "switch"})"));
-  CHECK(*flat.bisection_GBps == doctest::Approx(32 * 40));
-  CHECK(flat.paired_GBps == doctest::Approx(32 * 40));
-  const auto torus = summarize(*make(R"([{"count": 128, "cards": 1}])",
-                                     R"({"kind": "torus", "of": "cards", "dims": [8, 4, 4], "link": "trunk"})"));
-  CHECK(*torus.bisection_GBps == doctest::Approx(2 * 16 * 20));
-  CHECK(torus.diameter == 4 + 2 + 2);
-  CHECK(torus.diameter_sources == 128);
-}
-
-TEST_CASE("a cut is as wide as its narrower direction") {
-  constexpr std::string_view kSlowBack = R"({"bandwidth_GBps": 20, "latency_ns": 300, "reverse_bandwidth_GBps": 2})";
-  constexpr std::string_view kSlowOut = R"({"bandwidth_GBps": 2, "latency_ns": 300, "reverse_bandwidth_GBps": 20})";
-  const auto cut = [](const std::string& nodes, const std::string& fabric) {
-    return summarize(*make(nodes, fabric)).bisection_GBps.value();
-  };
-  const std::string nodes = switched(16, 1, 1);
-  for (const auto slow : {kSlowBack, kSlowOut}) {
-    // 4 leaves with 4 cables up; 8 cards of 16; 5 groups of which 2 have 6 cables to the other 3.
-    CHECK(cut(nodes, fmt::format(R"({{"kind": "fat_tree", "leaf_size": 4, "link": {}}})", slow)) == 16 / 2 * 2.0);
-    CHECK(cut(fmt::format(R"([{{"count": 16, "cards": 1, "nics": {{"count": 1, "bus": "bus", "port": {}}}}}])", slow),
-              R"({"kind": "switch"})") == 8 * 2.0);
-    CHECK(cut(switched(10, 1, 1), fmt::format(R"({{"kind": "dragonfly", "routers": 2, "ports": 1, "groups": 5,
-                  "global_links": 1, "local_link": "port", "global_link": {}}})",
-                                              slow)) == 2 * 3 * 2.0);
-    // Of 16 in a row one cable crosses; round a ring one half sends forwards at one end and backwards at the other.
-    const auto row = [&](bool wrap) {
-      return fmt::format(R"({{"kind": "torus", "of": "nodes", "dims": [16], "wrap": {}, "link": {}}})", wrap, slow);
-    };
-    CHECK(cut(nodes, row(false)) == 2);
-    CHECK(cut(nodes, row(true)) == 20 + 2);
-  }
-}
-
-TEST_CASE("the farthest node of a torus is found, and many cards' closed forms take the mean of doubling ways") {
-  const auto torus = [](int count, std::string_view dims) {
-    return make(fmt::format(R"([{{"count": {}, "cards": 1}}])", count),
-                fmt::format(R"({{"kind": "torus", "of": "cards", "dims": {}, "link": "trunk"}})", dims));
-  };
-  const auto cube = torus(4096, "[16, 16, 16]"), square = torus(65536, "[256, 256]");
-  CHECK(cost_without_loads(*cube, all_cards(*cube), 4).net.alpha_ns == 100 + 3 * 8 * 300);
-  CHECK(cost_without_loads(*square, all_cards(*square), 4).net.alpha_ns > 100 + 0.97 * 2 * 128 * 300);
-  // 1 + 2 + ... + 128 links along a row, and as many along a column.
-  const CostModel m = cost_model(*square, all_cards(*square), 4);
-  CHECK(16 * m.net.alpha_ns == doctest::Approx(16 * 100 + 2 * 255 * 300));
-}
-
 TEST_CASE("131072 cards stay small, and a route needs no search") {
   const auto c = make(switched(16384, 8, 8),
                       R"({"kind": "rail", "levels": 3, "leaf_size": 32, "pod_leaves": 64, "link": "trunk"})");
@@ -488,97 +370,4 @@ TEST_CASE("131072 cards stay small, and a route needs no search") {
     links += route.size();
   }
   CHECK(links > kRoutes * 8);
-}
-
-TEST_CASE("every mistake is reported with its place") {
-  const auto message = [](std::string_view nodes, std::string_view fabric) -> std::string {
-    try {
-      make(nodes, fabric);
-    } catch (const json::InputError& e) {
-      return e.what();
-    }
-    return "accepted";
-  };
-  std::vector<int> all_of_512(512);
-  std::iota(all_of_512.begin(), all_of_512.end(), 0);
-  const struct {
-    std::string nodes, fabric, expected;
-  } kMistakes[] = {
-      {switched(2, 2, 1), "", "\"fabric\" is missing, and there are 2 nodes"},
-      {R"([{"count": 1, "cards": 0}])", "", "/nodes/0/cards: found 0"},
-      {R"([{"count": 0, "cards": 1}])", "", "/nodes/0/count: found 0"},
-      {R"([{"count": 1048576, "cards": 2}])", R"({"kind": "torus", "of": "cards", "dims": [2], "link": "trunk"})",
-       "makes 2097152 cards"},
-      {R"([{"count": 1, "cards": 2, "insde": {}}])", "", "unknown key \"insde\"; did you mean \"inside\"?"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "swich", "link": "fast"}}])", "", "did you mean \"switch\"?"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fastt"}}])", "", "did you mean \"fast\"?"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": 25}}])", "",
-       "/nodes/0/inside/link: found 25, expected the name of a link, or an object"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fast", "in_switch": 1}}])", "",
-       "/nodes/0/inside/in_switch: "},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "ring", "link": "fast", "in_switch": true}}])", "",
-       "unknown key \"in_switch\""},
-      {R"([{"count": 1, "cards": 2, "inside": [{"kind": "switch", "link": "fast", "in_switch": true}, {"kind": "full_mesh", "link": "fast"}]}])",
-       "",
-       "/nodes/0/inside/0/in_switch: card 0 sends to card 1 directly, expected all cards to send to each other over "
-       "switch"},
-      {R"([{"count": 1, "cards": 2, "inside": [{"kind": "switch", "link": "long", "in_switch": true}, {"kind": "switch", "link": "fast"}]}])",
-       "", "/nodes/0/inside/0/in_switch: card 0 sends to card 1 over switch1, expected"},
-      {fmt::format(R"([{{"count": 1, "cards": 512, "inside": {{"kind": "switch", "link": "fast"}},
-        "nics": {{"count": 512, "cards": [{}], "bus": "bus", "port": "port"}}}}])",
-                   fmt::join(std::vector(512, fmt::format("[{}]", fmt::join(all_of_512, ","))), ",")),
-       "", "/nodes/0/nics: has 525312 links for 1024 cards and NICs, more than routes can be computed for"},
-      {R"([{"count": 1, "cards": 2}])", "", "no way from card 0 to card 1"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "pcie_tree", "cards_per_switch": 1, "switches_per_root": 1, "card_link": "fast", "switch_link": "bus", "across_link": "fast"}}])",
-       "", "/across_link: is as wide as \"switch_link\" or wider, expected a narrower link"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "pcie_tree", "cards_per_switch": 1, "switches_per_root": 1, "card_link": "fast", "switch_link": "bus", "across_link": "bus"}}])",
-       "", "expected a narrower link"},
-      {R"([{"count": 1, "cards": 2, "inside": {"kind": "pcie_tree", "cards_per_switch": 1, "switches_per_root": 1, "card_link": "fast", "switch_link": "fast"}}])",
-       "", "expected \"root_link\" or \"across_link\""},
-      {R"([{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "fast"}}])", R"({"kind": "switch"})",
-       "no node has a NIC"},
-      {R"([{"count": 1, "cards": 2, "nics": {"count": 1, "bus": "bus", "port": "port"}}, {"count": 1, "cards": 1}])",
-       R"({"kind": "switch"})", "has no NIC"},
-      {R"([{"count": 2, "cards": 2, "nics": {"count": 2, "cards": [[0], [2]], "bus": "bus", "port": "port"}}])",
-       R"({"kind": "switch"})", "/nodes/0/nics/cards/1/0: found 2"},
-      {R"([{"count": 2, "cards": 2, "nics": {"count": 2, "cards": [[0], [0]], "bus": "bus", "port": "port"}}])",
-       R"({"kind": "switch"})", "card 1 has no way to any NIC"},
-      {R"([{"count": 2, "cards": 2, "nics": {"count": 2, "cards": [[0], [1]], "port": "port"}}])",
-       R"({"kind": "switch"})", "\"bus\" is missing"},
-      {R"([{"count": 2, "cards": 2, "nics": {"count": 2, "bus": "bus", "port": "port"}}])",
-       R"({"kind": "multi_plane", "planes": 2, "leaf_size": 2, "link": "trunk"})", "no plane joins"},
-      {switched(5, 1, 1), R"({"kind": "torus", "of": "nodes", "dims": [2, 2], "link": "trunk"})",
-       "/fabric/dims: makes 4 routers, but there are 5 nodes"},
-      {R"([{"count": 4, "cards": 4}])", R"({"kind": "torus", "of": "cards", "dims": [2, 8], "link": "trunk"})",
-       "do not tile"},
-      {switched(4, 1, 1), R"({"kind": "torus", "of": "cards", "dims": [2, 2], "link": "trunk"})", "have no NICs"},
-      {switched(40, 1, 1),
-       R"({"kind": "dragonfly", "routers": 2, "ports": 2, "groups": 3, "global_links": 1, "local_link": "trunk", "global_link": "long"})",
-       "need 10 groups"},
-      {switched(4, 1, 1), R"({"kind": "fat_tree", "link": "trunk"})", "either \"radix\" or \"leaf_size\""},
-      {switched(4, 1, 1), R"({"kind": "fat_tree", "radix": 4, "leaf_size": 4, "link": "trunk"})",
-       "either \"radix\" or \"leaf_size\""},
-      {switched(4, 1, 1), R"({"kind": "fat_tree", "radix": 4, "pod_leaves": 4, "link": "trunk"})",
-       "is for three levels"},
-      {switched(4, 1, 1), R"({"kind": "custom", "switches": ["a", "a"], "ports": [{"switch": "a", "nodes": [0, 3]}]})",
-       "is taken"},
-      {switched(4, 1, 1), R"({"kind": "custom", "switches": ["leaf"], "ports": [{"switch": "leav", "nodes": [0, 3]}]})",
-       "did you mean \"leaf\"?"},
-      {switched(4, 1, 1), R"({"kind": "custom", "switches": ["a"], "ports": [{"switch": "a", "nodes": [0, 2]}]})",
-       "NIC 0 of node 3 is plugged in nowhere"},
-      {switched(4, 1, 1),
-       R"({"kind": "custom", "switches": ["a"], "ports": [{"switch": "a", "nodes": [0, 3]}, {"switch": "a", "nodes": [1, 1]}]})",
-       "already plugged"},
-      {switched(4, 1, 1),
-       R"({"kind": "custom", "switches": ["a", "b"], "ports": [{"switch": "a", "nodes": [0, 1]}, {"switch": "b", "nodes": [2, 3]}]})",
-       "no way from node 0 to node 2"},
-      {switched(4, 1, 1), R"({"kind": "fat_tree", "radix": 4, "link": {"bandwidth_GBps": 0, "latency_ns": 1}})",
-       "/fabric/link/bandwidth_GBps: found 0"},
-  };
-  for (const auto& m : kMistakes) {
-    const std::string found = message(m.nodes, m.fabric);
-    CAPTURE(found);
-    CHECK_MESSAGE(found.find(m.expected) != std::string::npos, m.expected);
-    CHECK(found.find('\n') == std::string::npos);
-  }
 }

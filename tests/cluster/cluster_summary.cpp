@@ -1,0 +1,49 @@
+// Summaries of clusters: their cuts and diameters, worked out by hand.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "libgccl/cluster/read/summary.hpp"
+#include "tests/cluster/described.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+
+TEST_CASE("the summary's cuts are those of the structure") {
+  const auto tree = summarize(
+      *make(switched(64, 1, 1), R"({"kind": "fat_tree", "leaf_size": 8, "oversubscription": 4, "link": "trunk"})"));
+  CHECK(*tree.bisection_GBps == doctest::Approx(8 * 2 * 20 / 2.0));
+  CHECK(tree.tiers.back().oversubscription.value() == doctest::Approx(64 * 40 / (16 * 20.0)));
+  CHECK(tree.diameter == 6);
+  const auto flat = summarize(*make(switched(64, 1, 1), R"({"kind": "switch"})"));
+  CHECK(*flat.bisection_GBps == doctest::Approx(32 * 40));
+  CHECK(flat.paired_GBps == doctest::Approx(32 * 40));
+  const auto torus = summarize(*make(R"([{"count": 128, "cards": 1}])",
+                                     R"({"kind": "torus", "of": "cards", "dims": [8, 4, 4], "link": "trunk"})"));
+  CHECK(*torus.bisection_GBps == doctest::Approx(2 * 16 * 20));
+  CHECK(torus.diameter == 4 + 2 + 2);
+  CHECK(torus.diameter_sources == 128);
+}
+
+TEST_CASE("a cut is as wide as its narrower direction") {
+  constexpr std::string_view kSlowBack = R"({"bandwidth_GBps": 20, "latency_ns": 300, "reverse_bandwidth_GBps": 2})";
+  constexpr std::string_view kSlowOut = R"({"bandwidth_GBps": 2, "latency_ns": 300, "reverse_bandwidth_GBps": 20})";
+  const auto cut = [](const std::string& nodes, const std::string& fabric) {
+    return summarize(*make(nodes, fabric)).bisection_GBps.value();
+  };
+  const std::string nodes = switched(16, 1, 1);
+  for (const auto slow : {kSlowBack, kSlowOut}) {
+    // 4 leaves with 4 cables up; 8 cards of 16; 5 groups of which 2 have 6 cables to the other 3.
+    CHECK(cut(nodes, fmt::format(R"({{"kind": "fat_tree", "leaf_size": 4, "link": {}}})", slow)) == 16 / 2 * 2.0);
+    CHECK(cut(fmt::format(R"([{{"count": 16, "cards": 1, "nics": {{"count": 1, "bus": "bus", "port": {}}}}}])", slow),
+              R"({"kind": "switch"})") == 8 * 2.0);
+    CHECK(cut(switched(10, 1, 1), fmt::format(R"({{"kind": "dragonfly", "routers": 2, "ports": 1, "groups": 5,
+                  "global_links": 1, "local_link": "port", "global_link": {}}})",
+                                              slow)) == 2 * 3 * 2.0);
+    // Of 16 in a row one cable crosses; round a ring one half sends forwards at one end and backwards at the other.
+    const auto row = [&](bool wrap) {
+      return fmt::format(R"({{"kind": "torus", "of": "nodes", "dims": [16], "wrap": {}, "link": {}}})", wrap, slow);
+    };
+    CHECK(cut(nodes, row(false)) == 2);
+    CHECK(cut(nodes, row(true)) == 20 + 2);
+  }
+}
