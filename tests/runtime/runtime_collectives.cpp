@@ -6,6 +6,8 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "tests/support/rank_call.hpp"
@@ -338,6 +340,48 @@ TEST_CASE("types and operations of the caller's own, of every size, freed and ma
           RANK_CHECK(dtype == -1);
         }
       });
+}
+
+TEST_CASE("an exception of a reduction of the program's own is an error on every rank") {
+  for (const bool threaded : {false, true})
+    for (const char* backends : {"shm", "tcp"})
+      for (const std::size_t count : {std::size_t(1), std::size_t(1) << 18})
+        check({.size = 2, .backends = backends, .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
+              [&](int rank) {
+                static bool throws = false;
+                GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+                RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+                GCCL_Op op = -1;
+                RANK_SUCCESS(GCCL_Op_create(
+                    [](const void* in, void* inout, std::size_t n, GCCL_Dtype, void*) {
+                      if (throws) throw std::runtime_error("of the program's own");
+                      for (std::size_t i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
+                    },
+                    nullptr, &op));
+                std::vector<int> in(count, 1), out(count);
+                for (int i = 0; i < 3; ++i)  // the short way of repeated calls too
+                  RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, GCCL_INT32, op, c));
+                throws = rank == 1;
+                GCCL_Result result = GCCL_Allreduce(in.data(), out.data(), count, GCCL_INT32, op, c);
+                for (int more = 0; more < 3 && result == GCCL_SUCCESS; ++more) result = GCCL_Barrier(c);
+                RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+                if (!says("of the program's own")) report(std::string("the text is: ") + GCCL_Last_error());
+                RANK_SUCCESS(GCCL_Comm_free(&c));
+                RANK_CHECK(c == GCCL_COMM_NULL);
+                // A rank that has not been notified yet, as it has only sent, is notified when it frees the
+                // communicator.
+                throws = false;
+                RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+                throws = true;
+                result = GCCL_Reduce(in.data(), out.data(), count, GCCL_INT32, op, 1, c);
+                if (rank == 1) RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+                const GCCL_Result freed = GCCL_Comm_free(&c);
+                RANK_CHECK(freed == (result ? GCCL_SUCCESS : GCCL_ERR_INVALID_USAGE));
+                RANK_CHECK(c == GCCL_COMM_NULL);
+                RANK_SUCCESS(GCCL_Barrier(world));
+                RANK_SUCCESS(GCCL_Op_free(&op));
+                RANK_SUCCESS(GCCL_Finalize());
+              });
 }
 
 TEST_CASE("a barrier lets nobody go before all have come") {
