@@ -38,11 +38,13 @@ inline Json faulty(const Json& faults, const Json& more = Json::object()) {
   return with({{"collective", "allreduce"}, {"bytes", "16KiB"}, {"algorithms", "ring"}, {"faults", faults}}, more);
 }
 
-// Why such a run is refused, from the pointer within the run on.
+// Why the first run is refused, from the pointer within it on.
+inline std::string complaint_of_run(const Json& runs, const Json& more) {
+  const std::string text = complaint(runs, more);
+  return text.starts_with("/runs/0") ? text.substr(7) : text;
+}
 inline std::string why(const Json& faults, const Json& more = Json::object()) {
-  const std::string text = refusal(faulty(faults, more), kPod);
-  const std::size_t pointer = text.find(": /runs/0");
-  return pointer == std::string::npos ? text : text.substr(pointer + 9);
+  return complaint_of_run(faulty(faults, more), kPod);
 }
 
 }  // namespace gccl::test

@@ -73,9 +73,7 @@ double took_us(const Json& faults, std::size_t operation) {
 
 TEST_CASE("what is wrong with looking for slow links is said") {
   const auto why = [](const Json& recovery, const Json& more = Json::object()) {
-    const std::string text = refusal(run_of(Json::array(), recovery, more), kFourLeaves);
-    const std::size_t pointer = text.find(": /runs/0");
-    return pointer == std::string::npos ? text : text.substr(pointer + 9);
+    return complaint_of_run(run_of(Json::array(), recovery, more), kFourLeaves);
   };
   CHECK(why(Json::object()) == "accepted");
   CHECK(why({{"link_slow", 1}}) == "/recovery/link_slow: found 1, expected 0 (nobody looks) or a factor of 2 at least");
@@ -95,9 +93,7 @@ TEST_CASE("what is wrong with looking for slow links is said") {
 
 TEST_CASE("slow links are expected of ranks that are there, are enough, and are on several nodes") {
   const auto why = [](const Json& expect, const Json& world = kFourLeaves, const Json& recovery = Json::object()) {
-    const std::string text = refusal(run_of(Json::array(), recovery, {{"expect", expect}}), world);
-    const std::size_t pointer = text.find(": /runs/0");
-    return pointer == std::string::npos ? text : text.substr(pointer + 9);
+    return complaint_of_run(run_of(Json::array(), recovery, {{"expect", expect}}), world);
   };
   const auto pairs = [](const Json& all) { return Json{{"slow_links", all}}; };
   CHECK(why(pairs({{1, 3}, {0, 2}})) == "accepted");

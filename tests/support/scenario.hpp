@@ -47,6 +47,13 @@ inline std::string refusal(const Json& runs, const Json& more = Json::object()) 
   return "accepted";
 }
 
+// The same without the scenario's file.
+inline std::string complaint(const Json& runs, const Json& more = Json::object()) {
+  const std::string text = refusal(runs, more);
+  const std::size_t at = text.find("test.json: ");
+  return at == std::string::npos ? text : text.substr(at + 11);
+}
+
 inline const Json kRing = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}};
 
 inline Json with(Json run, const Json& more) {
