@@ -10,8 +10,7 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/table.hpp"
 #include "sim/scenario/read/sizes.hpp"
-#include "sim/scenario/run_campaign.hpp"
-#include "tests/support/scenario.hpp"
+#include "tests/scenario/stand_ins.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -46,28 +45,13 @@ class TwoNodes {
   std::filesystem::path file_;
 };
 
-// Takes as many nanoseconds as the algorithm's name has letters.
-Outcome letters(const Workload& w) {
-  Outcome o;
-  o.time_ns = Nanos(w.operations[0].algorithm->name.size());
-  o.begin_ns.assign(w.operations.size(), 0);
-  o.end_ns.assign(w.operations.size(), o.time_ns);
-  o.link_bytes.assign(w.cluster->links().size(), 0);
-  o.messages = 1;
-  return o;
-}
-
-Json result_by_letters(const sim::Campaign& plan) {
-  return run_campaign(plan, {letters, letters}, {.jobs = 2, .progress = {}}).document;
-}
-
 const Json kBroadcasts = {
     {"collective", "broadcast"}, {"bytes", {"8KiB", "1MiB", "16MiB"}}, {"algorithms", {"all", "auto"}}};
 
 }  // namespace
 
 TEST_CASE("tables and findings have a column for each algorithm, however the planner cuts it up") {
-  const Json result = result_by_letters(plan_of(Json::array({kBroadcasts}), kHost));
+  const Json result = result_of(plan_of(Json::array({kBroadcasts}), kHost));
   std::set<Json> cuts;
   for (const Json& row : result["runs"]) {
     CHECK(row["planned"] == true);
@@ -82,7 +66,7 @@ TEST_CASE("tables and findings have a column for each algorithm, however the pla
   // What a run states is reported.
   Json stated = kBroadcasts;
   stated["chunks"] = 4;
-  Json several = result_by_letters(plan_of(Json::array({kBroadcasts, stated}), kHost));
+  Json several = result_of(plan_of(Json::array({kBroadcasts, stated}), kHost));
   for (Json& row : several["runs"])
     if (row["planned"] == true) row["time_us"] = 2 * row["time_us"].get<double>();
   CHECK(findings(several)[0]["headline"].get<std::string>().starts_with("use chain, chunks 4"));
@@ -97,7 +81,7 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
     std::ofstream(file) << stored.dump();
     return refusal(Json::array({run}), kHost);
   };
-  const Json now = result_by_letters(plan_of(Json::array({kBroadcasts}), kHost));
+  const Json now = result_of(plan_of(Json::array({kBroadcasts}), kHost));
   Json otherwise = now, older = now, stated = now;
   for (Json& row : otherwise["runs"]) row["chunks"] = 77;
   for (Json& row : older["runs"]) row.erase("planned"), row["window"] = 5;
@@ -113,7 +97,7 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   Json both = older;
   for (Json row : now["runs"]) row["time_us"] = 1e-6, both["runs"].push_back(row);
   std::ofstream(file) << both.dump();
-  const Json judged = result_by_letters(plan_of(Json::array({expecting}), kHost));
+  const Json judged = result_of(plan_of(Json::array({expecting}), kHost));
   CHECK(judged["ok"] == false);
 }
 
