@@ -94,11 +94,12 @@ TEST_CASE("a pairwise all-to-all keeps the NICs of the smaller node busy") {
 
 // The first rail has more blocks to send than the others, and no NIC of its own.
 TEST_CASE("the hierarchical all-gather knows that a node's ranks share its NIC") {
-  for (const std::vector<Rank>& sizes : {std::vector<Rank>{4, 4, 3}, {4, 4, 4, 4, 4, 4, 3}}) {
+  for (const std::vector<Rank>& sizes : {std::vector<Rank>{4, 3}, {4, 4, 3}, {4, 4, 4, 4, 4, 4, 3}}) {
     Machine machine("ethernet-cpu", on_nodes(4, sizes));
     for (const Count bytes : {Count(256) << 10, Count(4) << 20, Count(64) << 20}) {
       holds(machine, Collective::allgather, "hierarchical", bytes, 0.9, 1.2);
-      CHECK(regret(machine, Collective::allgather, bytes) <= 1.1);
+      // On seven nodes the choice loses less than that without knowing it (8 % of 4 MiB), and takes 15 s to play.
+      if (sizes.size() <= 3 || test::wide()) CHECK(regret(machine, Collective::allgather, bytes) <= 1.1);
     }
   }
 }
