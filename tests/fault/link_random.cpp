@@ -1,19 +1,14 @@
 // The link's guarantee, by seed: whatever a wire does, every message arrives once, in order and unchanged.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "tests/fault/link_traffic.hpp"
+#include "tests/support/from_environment.hpp"
 
 using namespace link_test;
 
 namespace {
-
-std::uint64_t variable(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // The first seed at which what is planted is noticed; 0: not within a thousand.
 std::uint64_t found(const std::string& what, const LinkRules& planted) {
@@ -29,7 +24,8 @@ std::uint64_t found(const std::string& what, const LinkRules& planted) {
 
 // GCCL_LINK_SEEDS=100000 GCCL_LINK_SEED=1 ctest --preset release -R link_random
 TEST_CASE("every message arrives once, in order and unchanged, whatever the wire does") {
-  const std::uint64_t first = variable("GCCL_LINK_SEED", 1), seeds = variable("GCCL_LINK_SEEDS", 400);
+  const std::uint64_t first = test::from_environment("GCCL_LINK_SEED", 1),
+                      seeds = test::from_environment("GCCL_LINK_SEEDS", 400);
   fault::Link::Counters sum{};
   std::uint64_t messages = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {

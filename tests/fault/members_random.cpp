@@ -5,23 +5,18 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "sim/fault/members.hpp"
+#include "tests/support/from_environment.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
 
 namespace {
 
-std::uint64_t number(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 FaultTimeline timeline_of(std::uint64_t seed) {
-  const Rank ranks = Rank(number("GCCL_FAULT_RANKS", 0));
+  const Rank ranks = Rank(test::from_environment("GCCL_FAULT_RANKS", 0));
   FaultTimeline t = ranks > 0 ? random_timeline(seed, ranks, ranks + 32) : random_timeline(seed, 1, 64);
   if (t.ranks > 128) t.rounds = 1;
   return t;
@@ -41,7 +36,8 @@ std::string found_by(const fault::MemberRules& broken, std::uint32_t helpers) {
 }  // namespace
 
 TEST_CASE("whatever happens to machines, survivors decide alike and go on") {
-  const std::uint64_t first = number("GCCL_FAULT_SEED", 1), seeds = number("GCCL_FAULT_SEEDS", 250);
+  const std::uint64_t first = test::from_environment("GCCL_FAULT_SEED", 1),
+                      seeds = test::from_environment("GCCL_FAULT_SEEDS", 250);
   std::uint64_t packets = 0, machines = 0, done = 0, expelled = 0, without_quorum = 0;
   int failures = 0;
   for (std::uint64_t seed = first; seed < first + seeds && failures < 5; ++seed) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/from_environment.hpp"
 #include "tests/support/grown_job.hpp"
 
 using namespace ranks;
@@ -144,15 +145,11 @@ void live(const GrowTimeline& t, const Grown& g, int process) {
   GCCL_Finalize();
 }
 
-unsigned number_of(const char* name, unsigned otherwise) {
-  const char* value = std::getenv(name);
-  return value ? unsigned(std::strtoul(value, nullptr, 10)) : otherwise;
-}
-
 }  // namespace
 
 TEST_CASE("those that are left grow, whichever process is killed meanwhile") {
-  const unsigned first = number_of("GCCL_TEST_GROW_SEED", 1), seeds = number_of("GCCL_TEST_GROW_SEEDS", 8);
+  const auto first = unsigned(gccl::test::from_environment("GCCL_TEST_GROW_SEED", 1)),
+             seeds = unsigned(gccl::test::from_environment("GCCL_TEST_GROW_SEEDS", 8));
   MESSAGE("GCCL_TEST_GROW_SEED=" << first << " GCCL_TEST_GROW_SEEDS=" << seeds);
   for (unsigned seed = first; seed < first + seeds; ++seed) {
     const GrowTimeline t(seed);

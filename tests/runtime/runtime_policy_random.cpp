@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
@@ -18,6 +17,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/splitmix.hpp"
+#include "tests/support/from_environment.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -213,11 +213,6 @@ class Steps {
   std::uint64_t log_ = 0;
 };
 
-unsigned number_in(const char* name, unsigned otherwise) {
-  const char* const text = std::getenv(name);
-  return text ? unsigned(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
 std::string line_of(const std::string& text, const std::string& begin) {
   const std::size_t at = text.find(begin);
   return at == text.npos ? "" : text.substr(at, text.find('\n', at) - at);
@@ -226,7 +221,8 @@ std::string line_of(const std::string& text, const std::string& begin) {
 }  // namespace
 
 TEST_CASE("ranks killed at random moments: those that are left have the same results, and each part once") {
-  const unsigned first = number_in("GCCL_TEST_POLICY_SEED", 1), seeds = number_in("GCCL_TEST_POLICY_SEEDS", 6);
+  const auto first = unsigned(gccl::test::from_environment("GCCL_TEST_POLICY_SEED", 1)),
+             seeds = unsigned(gccl::test::from_environment("GCCL_TEST_POLICY_SEEDS", 6));
   int killed_of_all = 0;
   for (unsigned seed = first; seed < first + seeds; ++seed) {
     const Timeline t(seed);

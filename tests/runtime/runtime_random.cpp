@@ -10,17 +10,13 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/from_environment.hpp"
 #include "tests/support/rank_call.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
 
 namespace {
-
-std::uint64_t setting(const char* name, std::uint64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value ? std::strtoull(value, nullptr, 10) : otherwise;
-}
 
 // A message between two ranks of a communicator, its contents derived from its number.
 struct Message {
@@ -235,7 +231,8 @@ class Sequence {
 };
 
 TEST_CASE("random sequences of operations do what the specification says") {
-  const std::uint64_t total = setting("GCCL_RANDOM_SEQUENCES", 1500), first = setting("GCCL_RANDOM_SEED", 1);
+  const std::uint64_t total = gccl::test::from_environment("GCCL_RANDOM_SEQUENCES", 1500),
+                      first = gccl::test::from_environment("GCCL_RANDOM_SEED", 1);
   MESSAGE("GCCL_RANDOM_SEQUENCES=" << total << " GCCL_RANDOM_SEED=" << first);
   const std::vector<Job> jobs = {
       {.size = 1, .backends = "shm"},

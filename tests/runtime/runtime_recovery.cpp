@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/from_environment.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -230,11 +231,10 @@ TEST_CASE("a rank that is stopped for a while, and one that was killed and has a
 }
 
 TEST_CASE("any of the ranks are killed at any moments") {
-  const char* const many = std::getenv("GCCL_TEST_KILLS");
-  const char* const first = std::getenv("GCCL_TEST_SEED");
-  const unsigned begin_at = first ? unsigned(std::atoi(first)) : 1;
-  for (unsigned seed = begin_at; seed < begin_at + (many ? unsigned(std::atoi(many)) : 12); ++seed) {
-    std::mt19937 random(seed);
+  const std::uint64_t first = gccl::test::from_environment("GCCL_TEST_SEED", 1),
+                      kills = gccl::test::from_environment("GCCL_TEST_KILLS", 12);
+  for (std::uint64_t seed = first; seed < first + kills; ++seed) {
+    std::mt19937 random{unsigned(seed)};
     const int size = 2 + int(random() % 4);
     Job job = {.size = size, .backends = random() % 2 ? "shm" : "tcp", .limit_s = 100};
     if (size > 2 && random() % 4 == 0) job = transports(size).back();

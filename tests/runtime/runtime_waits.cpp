@@ -14,6 +14,7 @@
 #include "gccl/gccl.h"
 #include "libgccl/base/backoff.hpp"
 #include "libgccl/base/splitmix.hpp"
+#include "tests/support/from_environment.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -40,8 +41,7 @@ TEST_CASE("a wait in which bytes come stays awake, and one in which nothing come
 // All make the same calls in one order, on communicators of two and of all ranks, so the first of the calls
 // that are not over can end. Ranks sleep so long that those that wait look for a circle.
 TEST_CASE("ranks that come late to calls on many communicators are in no circle") {
-  const char* const seeds = std::getenv("GCCL_TEST_WAITS_SEEDS");
-  for (int seed = 1; seed <= (seeds ? std::atoi(seeds) : 1); ++seed)
+  for (std::uint64_t seed = 1; seed <= gccl::test::from_environment("GCCL_TEST_WAITS_SEEDS", 1); ++seed)
     for (const Job& job : transports(5))
       check(job, [seed](int rank) {
         const GCCL_Comm world = begin();
@@ -51,7 +51,7 @@ TEST_CASE("ranks that come late to calls on many communicators are in no circle"
           const bool in = rank == r || rank == (r + 1) % kSize;
           RANK_SUCCESS(GCCL_Comm_split(world, in ? 0 : GCCL_UNDEFINED, 0, &pairs[std::size_t(r)]));
         }
-        gccl::splitmix::Generator all{std::uint64_t(seed)}, mine{std::uint64_t(seed * 100 + rank)};
+        gccl::splitmix::Generator all{seed}, mine{seed * 100 + std::uint64_t(rank)};
         for (int i = 0; i < 24; ++i) {
           const auto a = int(all.below(kSize)), b = int((a + 1 + all.below(kSize - 1)) % kSize);
           const auto kind = all.below(4);

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "tests/support/from_environment.hpp"
 #include "tests/support/tcp_traffic.hpp"
 
 using namespace tcp_test;
@@ -141,12 +142,9 @@ struct DamagedPair {
 
 // GCCL_TEST_DAMAGE_SEEDS=N GCCL_TEST_DAMAGE_SEED=first.
 TEST_CASE("what is damaged on its way is found, and sent again, wherever in headers and messages it is") {
-  const auto number = [](const char* name, std::uint64_t otherwise) {
-    const char* const text = std::getenv(name);
-    return text ? std::strtoull(text, nullptr, 10) : otherwise;
-  };
   const Variable mends("GCCL_LINK_LOST_MS", "20000"), checks("GCCL_LINK_CHECK", "1");
-  const std::uint64_t first = number("GCCL_TEST_DAMAGE_SEED", 1), seeds = number("GCCL_TEST_DAMAGE_SEEDS", 4);
+  const std::uint64_t first = test::from_environment("GCCL_TEST_DAMAGE_SEED", 1),
+                      seeds = test::from_environment("GCCL_TEST_DAMAGE_SEEDS", 4);
   unsigned damaged = 0;
   std::uint64_t found = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {

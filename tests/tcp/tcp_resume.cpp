@@ -1,6 +1,7 @@
 // Connections that break, dialled again: traffic goes on where it stopped (GCCL_LINK_LOST_MS).
 #include "libgccl/transports/tcp/connect/accept.hpp"
 #include "libgccl/transports/tcp/data/unacknowledged.hpp"
+#include "tests/support/from_environment.hpp"
 #include "tests/support/resets.hpp"
 #include "tests/support/tcp_traffic.hpp"
 #include "tests/support/wide.hpp"
@@ -8,11 +9,6 @@
 using namespace tcp_test;
 
 namespace {
-
-std::uint64_t number(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 double ms_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
 
@@ -79,8 +75,8 @@ struct Pair {
 // First it hurts, then all must come, once and unchanged. GCCL_TEST_RESUME_SEEDS=N GCCL_TEST_RESUME_SEED=first.
 TEST_CASE("connections that are reset at random moments go on in the middle of messages, in both directions") {
   const Variable mends("GCCL_LINK_LOST_MS", "20000");
-  const std::uint64_t first = number("GCCL_TEST_RESUME_SEED", 1),
-                      seeds = number("GCCL_TEST_RESUME_SEEDS", test::wide() ? 12 : 3);
+  const std::uint64_t first = test::from_environment("GCCL_TEST_RESUME_SEED", 1),
+                      seeds = test::from_environment("GCCL_TEST_RESUME_SEEDS", test::wide() ? 12 : 3);
   unsigned resets = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
