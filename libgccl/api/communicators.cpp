@@ -2,17 +2,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <future>
-#include <system_error>
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
-#include "libgccl/api/private_communicators.hpp"
-#include "libgccl/base/clock.hpp"
 #include "libgccl/base/environment.hpp"
-#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/communicator/completions.hpp"
@@ -22,57 +17,6 @@
 
 namespace gccl {
 namespace {
-
-using Communicators = std::vector<std::unique_ptr<CommunicatorCore>>;
-
-std::mutex owned_mutex;
-Communicators& owned() {
-  static NoDestructor<Communicators> list;
-  return *list;
-}
-// Those of private_communicators.hpp.
-Communicators& owned_privately() {
-  static NoDestructor<Communicators> list;
-  return *list;
-}
-
-// Makes progress for communicators that ask for it, while there are any.
-class ProgressThread {
- public:
-  // Throws where there is no thread to be had.
-  void need(bool more) {
-    std::lock_guard lock(mutex_);
-    assert(more || users_ > 0);
-    if (more && users_ == 0) {
-      stop_ = false;
-      thread_ = own_thread([this] {
-        Backoff backoff(true);
-        while (!stop_.load(std::memory_order_relaxed)) backoff.after(progress_all_but(nullptr));
-      });
-    } else if (!more && users_ == 1) {
-      stop_ = true;
-      thread_.join();
-    }
-    users_ += more ? 1 : -1;
-  }
-
- private:
-  std::mutex mutex_;
-  int users_ = 0;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-};
-ProgressThread& progress_thread() {
-  static NoDestructor<ProgressThread> thread;
-  return *thread;
-}
-
-void destroy(std::unique_ptr<CommunicatorCore> c) {
-  if (!c) return;
-  const bool threaded = c->world().bootstrap.progress_thread;
-  c.reset();
-  if (threaded) progress_thread().need(false);
-}
 
 // Functions of GCCL_On_complete must not wait, and their operations must not end under them.
 Status not_inside(const char* function) {
@@ -137,74 +81,6 @@ Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL
   return kept;
 }
 
-}  // namespace
-
-Status keep(std::unique_ptr<CommunicatorCore> c, GCCL_Comm* out) {
-  assert(c && out);
-  try {
-    std::lock_guard lock(owned_mutex);
-    owned().reserve(owned().size() + 1);
-    if (c->world().bootstrap.progress_thread) progress_thread().need(true);
-    owned().push_back(std::move(c));
-    *out = handle_of(owned().back().get());
-    return {};
-  } catch (const std::system_error& e) {
-    const Status s = Status::error(std::string("cannot start the progress thread: ") + e.what(), GCCL_ERR_SYSTEM);
-    c->fail(s);
-    return s;
-  } catch (...) {
-    c->fail(caught());
-    throw;
-  }
-}
-
-std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
-  std::lock_guard lock(owned_mutex);
-  for (Communicators* list : {&owned(), &owned_privately()})
-    for (auto it = list->begin(); it != list->end(); ++it) {
-      if (it->get() != c) continue;
-      auto found = std::move(*it);
-      list->erase(it);
-      return found;
-    }
-  return nullptr;
-}
-
-Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
-  const std::int64_t until_ns = now_ns() + CommunicatorCore::kLeaveNs;
-  for (Backoff backoff(true);; backoff.pause()) {
-    std::lock_guard lock(owned_mutex);
-    bool left = true;
-    for (const auto& c : owned()) {
-      if (Status s = c->survival().not_notifying(); !s.ok()) return s;
-      if (c->holds_thread() || (c->entered() && (c->goes_on() || now_ns() >= until_ns)))
-        return CommunicatorCore::thread_inside();
-      left &= !c->entered();
-    }
-    if (!left) continue;
-    *all = std::exchange(owned(), {});
-    return {};
-  }
-}
-
-Status others_can_call(CommunicatorCore& c, const char* function) {
-  const std::uint64_t id = c.id();
-  const auto is_other = [&](const auto& o) { return o.get() != &c && o->id() == id; };
-  {
-    std::lock_guard lock(owned_mutex);
-    if (std::ranges::none_of(owned(), is_other)) return {};
-  }
-  if (!current_group() && !one_thread()) return {};
-  return Status::error(
-      fmt::format("{} was called {}, by a process that is several ranks of the communicator: it waits for the other "
-                  "ranks' calls right away; expected it outside of groups, in a thread for each rank "
-                  "(gccl::CommunicationGroup::in_parallel)",
-                  function, current_group() ? "in a group" : "in the only thread"),
-      GCCL_ERR_INVALID_USAGE);
-}
-
-namespace {
-
 // Frees it, whatever its function of GCCL_On_failure does: what a call that has ended so returns.
 template <class F>
 Status freed(GCCL_Comm* comm, const Status& ended, F close) {
@@ -229,11 +105,6 @@ GCCL_Result failed_on(CommunicatorCore& c, const Status& s) {
 }
 
 GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
-
-void break_after(GCCL_Comm comm, Status why) noexcept {
-  auto* const c = reinterpret_cast<CommunicatorCore*>(comm);
-  if (c && c->magic == CommunicatorCore::kMagic) c->fail(std::move(why));
-}
 
 }  // namespace gccl
 
@@ -422,19 +293,6 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
   });
 }
 
-GCCL_Result GCCL_Comm_set_private(GCCL_Comm comm) {
-  return guarded([&] {
-    CommunicatorCore* const c = communicator_of(comm);
-    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    std::lock_guard lock(owned_mutex);
-    const auto it = std::ranges::find(owned(), c, &std::unique_ptr<CommunicatorCore>::get);
-    if (it == owned().end()) return GCCL_SUCCESS;
-    owned_privately().push_back(std::move(*it));
-    owned().erase(it);
-    return GCCL_SUCCESS;
-  });
-}
-
 GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
   return guarded([&] {
     CommunicatorCore* const c = communicator_of(comm);
@@ -477,32 +335,6 @@ GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) 
                   : "metrics is null"));
     c->metrics(metrics);
     return GCCL_SUCCESS;
-  });
-}
-
-GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype) {
-  return guarded([&] { return failed(dtype ? create_type(bytes, dtype) : invalid("dtype is null")); });
-}
-
-GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype) {
-  return guarded([&] {
-    if (!dtype) return failed(invalid("dtype is null"));
-    const Status s = free_type(*dtype);
-    if (s.ok()) *dtype = -1;
-    return failed(s);
-  });
-}
-
-GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op) {
-  return guarded([&] { return failed(op ? create_op(function, context, op) : invalid("op is null")); });
-}
-
-GCCL_Result GCCL_Op_free(GCCL_Op* op) {
-  return guarded([&] {
-    if (!op) return failed(invalid("op is null"));
-    const Status s = free_op(*op);
-    if (s.ok()) *op = -1;
-    return failed(s);
   });
 }
 

@@ -32,6 +32,8 @@ GCCL_Result failed_on(CommunicatorCore& c, const Status& s);
 Status keep(std::unique_ptr<CommunicatorCore> communicator, GCCL_Comm* out);
 // Gives it back, or null where it is not this process's.
 std::unique_ptr<CommunicatorCore> release(CommunicatorCore* communicator);
+// Ends what was given back, and the progress thread with the last communicator that asked for one. Null is nothing.
+void destroy(std::unique_ptr<CommunicatorCore> communicator);
 // All of them, or none where a function of GCCL_On_failure is running, or a thread waits in a call.
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all);
 
