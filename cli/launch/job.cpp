@@ -22,6 +22,7 @@
 
 #include "cli/launch/guard.hpp"
 #include "cli/launch/output.hpp"
+#include "cli/launch/running.hpp"
 #include "cli/output.hpp"
 #include "libgccl/bootstrap/deadline.hpp"
 #include "libgccl/bootstrap/join_report.hpp"
@@ -31,7 +32,7 @@
 namespace gccl::launch {
 namespace {
 
-constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127, kNobodyLeft = 1;
+constexpr int kWrongUsage = 2, kTimedOut = 124, kNobodyLeft = 1;
 // When all ranks have ended, others may still hold their pipes: so often what a pipe can hold at most is read, and what
 // comes later for so long.
 constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
@@ -44,22 +45,6 @@ struct Stream {
   TaggedStream lines;
 };
 
-struct Running {
-  unsigned number = 0;  // in job.ranks, or in job.spares
-  bool spare = false;
-  bool remote = false;
-  pid_t pid = -1;
-  Fd input;              // of a remote rank
-  std::string to_write;  // to that, once there is room
-  bool ended = false;
-  int status = 0;    // as from waitpid
-  std::string word;  // by which it says what becomes of its joining
-  // It joins a job that runs, and waits to be admitted, as far as is known; it has been a rank.
-  bool waits = false, was_rank = false;
-  std::string name() const { return fmt::format("{} {}", spare ? "spare" : "rank", number); }
-  bool waiting_spare() const { return spare && waits && !was_rank; }
-};
-
 bool make_pipe(Fd* read_end, Fd* write_end) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -67,43 +52,8 @@ bool make_pipe(Fd* read_end, Fd* write_end) {
   return true;
 }
 
-bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
-// 0: none. The shell at the far end says 128 + N of a remote rank.
-int killed_by(const Running& r) {
-  if (WIFSIGNALED(r.status)) return WTERMSIG(r.status);
-  const int signal = WEXITSTATUS(r.status) - 128;
-  return r.remote && signal > 0 && signal < SIGRTMIN && sigabbrev_np(signal) ? signal : 0;
-}
-// From outside, as by kill or for want of memory: no crash of its own.
-bool was_killed(const Running& r) {
-  const int signal = killed_by(r);
-  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
-}
 // What it means the program says, or GCCL_DUMP_SIGNAL.
 bool is_the_programs(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
-int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
-
-// The reader of standard output has left, as `head` does, and the rank died of it. Shells say nothing then either.
-bool lost_its_reader(int status) {
-  pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  return exit_code_of(status) == 128 + SIGPIPE && poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
-}
-
-std::string what_became_of(const Running& r) {
-  if (!WIFEXITED(r.status)) {
-    const int signal = WTERMSIG(r.status);
-    return fmt::format("{} was killed by signal {} ({})", r.name(), signal, strsignal(signal));
-  }
-  const int code = WEXITSTATUS(r.status);
-  if (const int signal = killed_by(r))
-    return fmt::format("{} exited with code {}: it was killed by signal {} ({}), or the program said so", r.name(),
-                       code, signal, strsignal(signal));
-  if (code == kNotFound)
-    return fmt::format("{} exited with code 127: its program, or one that it calls, was not found", r.name());
-  if (code == 255 && r.remote)
-    return fmt::format("{} exited with code 255: ssh could not reach its host, or the program said so", r.name());
-  return fmt::format("{} exited with code {}", r.name(), code);
-}
 
 class Runner {
  public:
