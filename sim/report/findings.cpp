@@ -11,14 +11,14 @@
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
+#include "sim/report/row_fields.hpp"
 #include "sim/report/table.hpp"
 #include "sim/scenario/judge/contest.hpp"
 
 namespace gccl::sim {
 namespace {
 
-using Json = nlohmann::json;
-using Rows = std::vector<const Json*>;
+using namespace row_fields;
 
 constexpr double kLead = 1.005;            // a smaller lead changes no recommendation
 constexpr double kBusy = 0.85;             // a link that carries this much of its bandwidth is the limit
@@ -27,67 +27,8 @@ constexpr double kEnginesApart = 10;       // percent
 constexpr double kTickUs = 1e-3;           // virtual time is in whole nanoseconds: a smaller difference is rounding
 constexpr std::uint64_t kLarge = 1 << 20;  // bytes: latency alone explains idle links below this
 constexpr std::size_t kSpansMax = 4;
-constexpr const char* kDimensions[] = {"chunks", "channels", "window", "protocol", "planner"};
-
-std::string text(const Json& row, const char* key) {
-  const auto at = row.find(key);
-  return at != row.end() && at->is_string() ? at->get<std::string>() : "";
-}
-double number(const Json& row, const char* key) {
-  const auto at = row.find(key);
-  return at != row.end() && at->is_number() ? at->get<double>() : NAN;
-}
-std::uint64_t whole(const Json& row, const char* key, std::uint64_t otherwise = 0) {
-  const double x = number(row, key);
-  return x >= 0 && x < 1e18 ? std::uint64_t(x) : otherwise;
-}
-bool is_sequence(const Json& row) { return text(row, "collective") == "sequence" || row.contains("operations"); }
 
 std::string percent(double p) { return fmt::format("{:.{}f} %", p, std::abs(p) < 9.95 ? 1 : 0); }
-
-// Groups in the order of their first rows.
-template <class Key>
-std::vector<Rows> grouped(const Rows& rows, Key key) {
-  std::vector<Rows> groups;
-  std::map<decltype(key(*rows[0])), std::size_t> places;
-  for (const Json* row : rows) {
-    const auto [at, fresh] = places.try_emplace(key(*row), groups.size());
-    if (fresh) groups.emplace_back();
-    groups[at->second].push_back(row);
-  }
-  return groups;
-}
-
-std::size_t kinds(const Rows& rows, const char* key) {
-  std::set<std::string> values;
-  for (const Json* row : rows) values.insert(row->contains(key) ? json::format_value(row->at(key)) : "");
-  return values.size();
-}
-
-// Chunks, channels, window, protocol or planner as the run states it; what the planner decided does not distinguish
-// rows.
-std::string stated(const Json& row, const char* key) {
-  if (key == std::string_view("planner")) return text(row, key);
-  const bool protocol = key == std::string_view("protocol");
-  if (row.value(protocol ? "protocol_planned" : "planned", Json(protocol)) == true || !row.contains(key)) return "";
-  return protocol ? text(row, key) : json::format_value(row.at(key));
-}
-
-bool stated_differs(const Rows& rows, const char* key) {
-  return std::ranges::any_of(rows, [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); });
-}
-
-std::string parts_of(const Json& row, std::initializer_list<const char*> keys) {
-  std::string all;
-  for (const char* key : keys) all += row.contains(key) ? json::format_value(row[key]) + ' ' : "- ";
-  return all;
-}
-
-// How many ranks there are for each that takes part: with the ranks and the groups it says of how many ranks.
-std::string part_of_world(const Json& row) {
-  const double part = number(row, "ranks") * double(whole(row, "groups", 1));
-  return part > 0 ? fmt::format("{}", number(row, "world_ranks") / part) : "";
-}
 
 // The rows of one engine that may be compared, by what the x axis of a chart would be.
 class Contest {
