@@ -88,7 +88,7 @@ fi
 # The environment is read in one place, so that tests can give another one. Libraries that must not hold the inside of
 # libgccl ask by themselves: a transport that is a plug-in, the MPI drop-in, the plug-in for NCCL.
 readers="libgccl/base/environment.cpp
-libgccl/transports/mpi/mpi_port.cpp
+libgccl/transports/mpi/mpi_connect.cpp
 nccl_tuner/plugin.cpp
 pmpi/engine/connecting.cpp
 pmpi/intercept/init_finalize.cpp"
