@@ -1,276 +1,22 @@
 // Opens reports in headless Chromium, with a probe that uses every control, and holds what was drawn against what the
 // results contain. Exit code 77: no Chromium here.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iostream>
-#include <sstream>
 
-#include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
+#include "tests/browser/pages.hpp"
 #include "tests/support/folder.hpp"
-#include "tests/support/shell.hpp"
 
-using nlohmann::json;
+using namespace pages;
 
 namespace {
 
-int failures = 0;
-
-void check(bool holds, const std::string& what) {
-  if (holds) return;
-  ++failures;
-  std::cerr << "FAILED: " << what << "\n";
-}
-
-template <class T>
-void check_equal(const json& found, const T& expected, const std::string& what) {
-  check(found == json(expected), fmt::format("{}: found {}, expected {}", what, found.dump(), json(expected).dump()));
-}
-
-std::string chromium() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}) {
-    std::stringstream path(std::getenv("PATH") ? std::getenv("PATH") : "");
-    for (std::string folder; std::getline(path, folder, ':');) {
-      if (::access((folder + "/" + name).c_str(), X_OK) == 0) return folder + "/" + name;
-    }
-  }
-  return "";
-}
-
-std::string content(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string decoded(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      out += char(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-// What the probe found on the page; null when it did not get to its end.
-json probe(const std::filesystem::path& folder, const std::string& browser, const std::string& name, std::string page,
-           int width) {
-  const std::size_t end = page.rfind("</body>");
-  page.insert(end, "<script>" + content(GCCL_PROBE) + "</script>\n");
-  const auto file = [&](const char* what) { return (folder / (name + what)).string(); };
-  std::ofstream(file(".html")) << page;
-  // A window cannot be as narrow as a phone's: there the page stands in a frame, which has a width of its own.
-  std::string opened = file(".html");
-  if (width < 500) {
-    opened = file(".frame.html");
-    std::ofstream(opened) << fmt::format(
-        "<!DOCTYPE html><script>addEventListener('message', e => {{ const out = document.createElement('pre'); "
-        "out.id = 'probe'; out.textContent = e.data; document.body.append(out); }});</script>"
-        "<iframe src='{}' style='width:{}px;height:800px;border:0'></iframe>",
-        name + ".html", width);
-  }
-  const std::string command = fmt::format(
-      "timeout 120 '{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
-      "--disable-extensions "
-      "--enable-logging=stderr --window-size=1300,900 --user-data-dir='{}' --dump-dom 'file://{}' >'{}' 2>'{}'",
-      browser, file(".profile"), opened, file(".dom"), file(".log"));
-  check(gccl::test::shell(command) == 0, name + ": chromium failed: " + content(file(".log")));
-  std::istringstream log(content(file(".log")));
-  for (std::string line; std::getline(log, line);) {
-    check(line.find(":CONSOLE") == std::string::npos, name + ": on the console: " + line);
-  }
-  const std::string dom = content(file(".dom")), open = "<pre id=\"probe\">";
-  const std::size_t begin = dom.find(open);
-  check(begin != std::string::npos, name + ": the probe did not finish");
-  if (begin == std::string::npos) return nullptr;
-  const json found =
-      json::parse(decoded(dom.substr(begin + open.size(), dom.find("</pre>", begin) - begin - open.size())));
-  for (const json& error : found.at("errors")) check(false, name + ": " + error.get<std::string>());
-  check_equal(found.at("width"), width, name + ": the window's width");
-  return found;
-}
-
-json run(const std::string& cluster, const std::string& collective, const std::string& algorithm, std::uint64_t bytes,
-         double time_us) {
-  const double rate = time_us > 0 ? double(bytes) / time_us / 1e3 : 0;
-  return {{"cluster", cluster},
-          {"label", ""},
-          {"collective", collective},
-          {"algorithm", algorithm},
-          {"engine", "model"},
-          {"ranks", 64},
-          {"bytes", bytes},
-          {"count", bytes / 4},
-          {"dtype", "f32"},
-          {"root", 0},
-          {"in_place", false},
-          {"chunks", 1},
-          {"channels", 1},
-          {"window", 8},
-          {"time_us", time_us},
-          {"algbw_GBps", rate},
-          {"busbw_GBps", rate},
-          {"messages", 126},
-          {"message_bytes", 2 * bytes},
-          {"wall_s", 0.01},
-          {"predicted_us", time_us * 1.1},
-          {"auto", false},
-          {"fastest", false},
-          {"wrong", nullptr},
-          {"tiers",
-           {{{"tier", "nic"},
-             {"links", 8},
-             {"bytes", bytes},
-             {"busiest_link", "nic0"},
-             {"busiest_utilisation", 0.9},
-             {"mean_utilisation", 0.4}}}}};
-}
-
-json document(const std::string& name, json runs) {
-  json clusters = json::array();
-  for (const json& r : runs) {
-    const json c = {{"name", r.value("cluster", "")}, {"cards", 64}, {"nodes", 8}};
-    if (std::find(clusters.begin(), clusters.end(), c) == clusters.end()) clusters.push_back(c);
-  }
-  return {{"schema", "gccl/result/1"},
-          {"version", "0.1.0"},
-          {"ok", true},
-          {"seed", 1},
-          {"clusters", clusters},
-          {"scenario", {{"name", name}, {"description", name}, {"file", name}}},
-          {"runs", std::move(runs)}};
-}
-
-// The CSV of all runs, then for each section its charts as SVG and its runs as CSV.
-void check_saved(const json& saved, const json& result) {
-  check_equal(saved.size(), 1 + 2 * (3 + 1), "sweep: saved files");
-  std::size_t drawings = 0, tables = 0;
-  for (const json& one : saved) {
-    if (one.at("type") == "image/svg+xml") {
-      ++drawings;
-      check(one.at("name").get<std::string>().ends_with(".svg"), "sweep: " + one.at("name").dump());
-      check_equal(one.at("root"), "svg", "sweep: a saved chart is a drawing");
-      check(one.at("bare") == true, "sweep: a saved chart needs the page's style");
-      check_equal(one.at("series"), 14 + 15, "sweep: series and marked points of a saved chart");
-      check_equal(one.at("fills"), 12, "sweep: colours of a saved chart");
-      const json& names = one.at("names");
-      for (int k = 0; k < 14; ++k)
-        check(std::count(names.begin(), names.end(), fmt::format("algorithm{:02}", k)) == 1,
-              "sweep: a name in a saved chart");
-    } else {
-      ++tables;
-      // Every run is one line; numbers may be written differently by the page and the program, so values are compared.
-      std::istringstream lines(one.at("content").get<std::string>());
-      std::string line;
-      std::getline(lines, line);
-      std::string head = gccl::sim::result_csv(result);
-      check_equal(json(line), head.substr(0, head.find('\n')), "sweep: the columns of a saved table");
-      const std::size_t of_all = one.at("name") == "sweep.csv" ? 0 : tables == 3 ? 154 : 0;
-      const std::size_t expected = one.at("name") == "sweep.csv" ? 308 : 154;
-      std::size_t rows = 0;
-      for (; std::getline(lines, line); ++rows) {
-        if (rows + of_all >= result.at("runs").size()) break;
-        const json& run = result.at("runs").at(rows + of_all);
-        std::vector<std::string> cells;
-        std::istringstream parts(line);
-        for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
-        const auto cell = [&](const char* name) {
-          const auto& all = gccl::sim::csv_columns();
-          return cells.at(std::size_t(std::find(all.begin(), all.end(), name) - all.begin()));
-        };
-        const bool same = run.at("cluster") == cell("cluster") && run.at("algorithm") == cell("algorithm") &&
-                          std::stod(cell("bytes")) == run.at("bytes") &&
-                          std::stod(cell("time_us")) == run.at("time_us") && cell("auto") == run.at("auto").dump() &&
-                          cell("wrong").empty();
-        check(same && line.ends_with(run.contains("faults") ? ",true" : ","), "sweep: a saved row: " + line);
-      }
-      check_equal(json(rows), expected, "sweep: saved rows in " + one.at("name").dump());
-    }
-  }
-  check_equal(json(drawings), 6, "sweep: saved charts");
-  check_equal(json(tables), 3, "sweep: saved tables");
-}
-
-// Two clusters, fourteen algorithms, eleven sizes: algorithm k takes (k + 1) us and 14 - k us for each 16 KiB.
-void test_sweep(const std::function<json(const std::string&, const json&)>& open) {
-  json runs = json::array(), choices = json::array();
-  std::vector<std::pair<double, std::string>> smallest;
-  for (const std::string cluster : {"first", "second"}) {
-    for (std::uint64_t bytes = 8; bytes <= std::uint64_t(8) << 30; bytes *= 8) {
-      for (int k = 0; k < 14; ++k) {
-        const double time_us = (k + 1) + double(bytes) * (14 - k) / 16384;
-        json one = run(cluster, "allreduce", fmt::format("algorithm{:02}", k), bytes, time_us);
-        one["auto"] = k == 13;
-        if (runs.empty()) one["faults"] = {{"completed", true}};
-        runs.push_back(one);
-        if (bytes == 8 && cluster == "first") smallest.push_back({time_us, one["algorithm"]});
-      }
-      const double best = bytes < 16384 ? 1 + double(bytes) * 14 / 16384 : 14 + double(bytes) / 16384;
-      const double chosen = 14 + double(bytes) / 16384;
-      choices.push_back({{"cluster", cluster},
-                         {"collective", "allreduce"},
-                         {"engine", "model"},
-                         {"ranks", 64},
-                         {"bytes", bytes},
-                         {"dtype", "f32"},
-                         {"chosen", "algorithm13"},
-                         {"chosen_us", chosen},
-                         {"fastest", bytes < 16384 ? "algorithm00" : "algorithm13"},
-                         {"fastest_us", best},
-                         {"regret_percent", (chosen / best - 1) * 100}});
-    }
-  }
-  json result = document("sweep", std::move(runs));
-  result["choices"] = choices;
-  const json found = open("sweep", result);
-  if (found.is_null()) return;
-  json seen = json::array();
-  for (std::uint64_t bytes = 8; bytes <= std::uint64_t(8) << 30; bytes *= 8)
-    seen.push_back(bytes < 16384 ? "algorithm00" : "algorithm13");
-  const json chart = {{"series", 14},  {"points", 14 * 11}, {"fastest", 11}, {"chosen", 11},
-                      {"colours", 12}, {"dashed", 0},       {"on_top", seen}};
-  check_equal(found.at("charts").size(), 6, "sweep: time, bandwidth and ratio for each cluster");
-  for (json one : found.at("charts")) {
-    one.erase("title");
-    check_equal(one, chart, "sweep: a chart");
-  }
-  check_equal(found.at("palettes").size(), 3, "sweep: colours for light paper, dark paper and print");
-  for (const json& least : found.at("palettes"))
-    check(least.get<double>() > 17, fmt::format("sweep: two colours are only {} apart", least.dump()));
-  std::sort(smallest.begin(), smallest.end());
-  json names = json::array();
-  for (const auto& [time, name] : smallest) names.push_back(name);
-  check_equal(found.at("tables").at(0).at("ascending"), names, "sweep: sorted by the first size");
-  std::reverse(names.begin(), names.end());
-  check_equal(found.at("tables").at(0).at("descending"), names, "sweep: sorted downwards");
-  check_equal(found.at("tables").at(0).at("fastest"), 11, "sweep: fastest cells");
-  check_equal(found.at("tables").at(0).at("chosen"), 11, "sweep: chosen cells");
-  // 8 B, 64 B, 512 B and 4 KiB: algorithm00 leads; from 32 KiB on algorithm13. Regret at 8 B: 14.0005/1.0068 - 1.
-  check_equal(found.at("headlines"),
-              json{"allreduce on first: use algorithm00 to 4 KiB, algorithm13 above: 16.4 GB/s bus bandwidth at 8 GiB "
-                   "(524.3 ms); the busiest nic link is 90 % busy: its bandwidth is the limit.",
-                   "allreduce on second: use algorithm00 to 4 KiB, algorithm13 above: 16.4 GB/s bus bandwidth at 8 GiB "
-                   "(524.3 ms); the busiest nic link is 90 % busy: its bandwidth is the limit."},
-              "sweep: headlines");
-  check_equal(
-      found.at("findings").at(0),
-      "allreduce: auto chose the fastest of those simulated at 7 of 11 points; 328 % slower on average, 1291 % at "
-      "worst (8 B: algorithm13 instead of algorithm00).",
-      "sweep: what the choices were worth");
-  check_saved(found.at("saved"), result);
-}
-
 // Two engines: one chart, the second engine dashed, each with its own fastest.
-void test_engines(const std::function<json(const std::string&, const json&)>& open) {
+void test_engines(const Open& open) {
   json runs = json::array();
   for (const char* engine : {"model", "simgrid", "flow"})
     for (const std::uint64_t bytes : {1024, 1048576})
@@ -297,7 +43,7 @@ void test_engines(const std::function<json(const std::string&, const json&)>& op
 }
 
 // Of two that take as long the one that the result marks is marked here too; who chose in place of the planner is said.
-void test_marks(const std::function<json(const std::string&, const json&)>& open) {
+void test_marks(const Open& open) {
   json runs = json::array();
   for (const std::uint64_t bytes : {1024, 1048576})
     for (const char* name : {"ring", "tree"}) {
@@ -315,7 +61,7 @@ void test_marks(const std::function<json(const std::string&, const json&)>& open
 }
 
 // What is repeated is no sequence of several collectives, and another engine's is another card.
-void test_operations(const std::function<json(const std::string&, const json&)>& open) {
+void test_operations(const Open& open) {
   json runs = json::array();
   const auto add = [&](const char* collective, const char* algorithm, const char* engine, int ranks) {
     runs.push_back(run("c", collective, algorithm, 1024, 30));
@@ -341,7 +87,7 @@ void test_operations(const std::function<json(const std::string&, const json&)>&
 
 // Nothing that was run is left out: what asks for something else has a section of its own, with what tells it apart in
 // the title, and what takes another time a point.
-void test_all_shown(const std::function<json(const std::string&, const json&)>& open) {
+void test_all_shown(const Open& open) {
   json runs = json::array();
   const auto add = [&](const json& more) {
     runs.push_back(run("c", "allreduce", "ring", 1024, 10 + double(runs.size())));
@@ -380,7 +126,7 @@ void test_all_shown(const std::function<json(const std::string&, const json&)>& 
                 "all: the command with a planner");
 }
 
-void test_edges(const std::function<json(const std::string&, const json&)>& open) {
+void test_edges(const Open& open) {
   const std::string hostile =
       "</script><script>window.hostile=1</script><hostile></hostile><img src=x onerror=\"window.hostile=1\">\"'&";
   json runs = json::array();
@@ -448,7 +194,7 @@ void test_edges(const std::function<json(const std::string&, const json&)>& open
   check_equal(found.at("timelines"), json{5, 0}, "edges: operations drawn");
 }
 
-void test_empty(const std::function<json(const std::string&, const json&)>& open) {
+void test_empty(const Open& open) {
   for (const json& result : {json::object(), document("none", json::array())}) {
     const json found = open("empty", result);
     if (!found.is_null()) check_equal(found.at("charts"), json::array(), "empty: no chart");
@@ -494,7 +240,7 @@ int main() {
     return 77;
   }
   gccl::test::Folder folder;
-  const auto open = [&](const std::string& name, const json& result) {
+  const Open open = [&](const std::string& name, const json& result) {
     const std::string drawing = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>window.hostile=1</script></svg>";
     const std::string page = gccl::sim::html_report(result, {{"c", drawing}, {"first", drawing}});
     probe(folder.path, browser, name + "-phone", page, 390);

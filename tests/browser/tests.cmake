@@ -1,5 +1,5 @@
 # Opens reports and other pages in headless Chromium. Skipped where there is none.
-add_executable(test_browser browser/report_in_browser.cpp)
+add_executable(test_browser browser/report_in_browser.cpp browser/sweep_in_browser.cpp)
 target_link_libraries(test_browser PRIVATE gccl_sim)
 target_compile_definitions(test_browser PRIVATE GCCL_PROBE="${CMAKE_CURRENT_LIST_DIR}/probe.js"
                            GCCL_PROGRAM="$<TARGET_FILE:gccl_executable>")
