@@ -482,33 +482,3 @@ TEST_CASE("a folder for dumps that does not exist is an error at the start, and 
     GCCL_Finalize();
   });
 }
-
-TEST_CASE("a later failure replaces the dump of an earlier one where calls had ended meanwhile, and only there") {
-  gccl::test::Folder folder;
-  const std::string prefix = folder.path / "fr_";
-  check({.size = 2, .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}}}, [&](int rank) {
-    GCCL_Comm world = begin(), first = copy_of(world), second = copy_of(world);
-    float x[2] = {}, all[2] = {};
-    if (rank == 0) {
-      const auto reason = [&] {
-        const Json dump = Json::parse(contents(prefix + "0.json"));
-        return dump["reason"].get<std::string>();
-      };
-      for (GCCL_Comm c : {world, first, second}) RANK_SUCCESS(GCCL_Comm_set_timeout(c, 200));
-      expect(GCCL_Barrier(first), GCCL_ERR_TIMEOUT, "first");
-      RANK_CHECK(contains(reason(), "barrier #"));
-      expect(GCCL_Allreduce(GCCL_IN_PLACE, x, 1, GCCL_FLOAT32, GCCL_SUM, second), GCCL_ERR_TIMEOUT, "second");
-      RANK_CHECK(contains(reason(), "barrier #"));
-      RANK_SUCCESS(GCCL_Comm_set_timeout(world, GCCL_TIMEOUT_NONE));
-      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
-      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 200));
-      expect(GCCL_Allgather(x, all, 1, GCCL_FLOAT32, world), GCCL_ERR_TIMEOUT, "world");
-      RANK_CHECK(contains(reason(), "allgather #"));
-    } else {
-      ::usleep(600000);
-      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
-      ::usleep(600000);
-    }
-    std::_Exit(any_reported());
-  });
-}

@@ -1,15 +1,18 @@
-// What dumps say of the failure that they were written for: whom it is about, and whether the rank had polled before.
+// What dumps say of the failure that they were written for: whom it is about, whether the rank had polled before, and
+// which of several failures it is.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/has.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/rank_job.hpp"
 
@@ -90,6 +93,36 @@ TEST_CASE("a rank that was busy with something else when its communicator failed
   for (const Json& c : all) ns.push_back(c["failure_unpolled_ns"].get<std::int64_t>());
   CHECK(ns[1] >= 2'000'000'000);
   CHECK(std::max(ns[0], ns[2]) < 1'000'000'000);
+}
+
+TEST_CASE("a later failure replaces the dump of an earlier one where calls had ended meanwhile, and only there") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_";
+  check({.size = 2, .environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", "json"}}}, [&](int rank) {
+    GCCL_Comm world = begin(), first = copy_of(world), second = copy_of(world);
+    float x[2] = {}, all[2] = {};
+    if (rank == 0) {
+      const auto reason = [&] {
+        const Json dump = Json::parse(std::ifstream(prefix + "0.json"));
+        return dump["reason"].get<std::string>();
+      };
+      for (GCCL_Comm c : {world, first, second}) RANK_SUCCESS(GCCL_Comm_set_timeout(c, 200));
+      expect(GCCL_Barrier(first), GCCL_ERR_TIMEOUT, "first");
+      RANK_CHECK(gccl::test::has(reason(), "barrier #"));
+      expect(GCCL_Allreduce(GCCL_IN_PLACE, x, 1, GCCL_FLOAT32, GCCL_SUM, second), GCCL_ERR_TIMEOUT, "second");
+      RANK_CHECK(gccl::test::has(reason(), "barrier #"));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, GCCL_TIMEOUT_NONE));
+      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 200));
+      expect(GCCL_Allgather(x, all, 1, GCCL_FLOAT32, world), GCCL_ERR_TIMEOUT, "world");
+      RANK_CHECK(gccl::test::has(reason(), "allgather #"));
+    } else {
+      ::usleep(600000);
+      for (int i = 0; i < 20; ++i) RANK_SUCCESS(GCCL_Broadcast(x, 1, GCCL_FLOAT32, 1, world));
+      ::usleep(600000);
+    }
+    std::_Exit(any_reported());
+  });
 }
 
 }  // namespace runtime_dump_failure
