@@ -8,10 +8,6 @@ namespace gccl {
 
 constexpr std::size_t kInFlight = std::size_t(kStepsInFlight);
 
-// A sender's message waits for the one before on the same narrowest link, unless another link holds that one up to less
-// than so much of its rate there. So do those of the engines whose messages share links fairly.
-constexpr double kHeldUpElsewhere = 0.4;
-
 // How long they all take, by how long the busiest link has to carry them: 1 where it is never idle. In each group every
 // member sends to each other one in the order of Turns over the nodes that begin there, a window of steps at a time.
 // Where the messages of a turn share links unequally, members wait for each other, and meet at the next ones again

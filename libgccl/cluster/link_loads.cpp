@@ -10,6 +10,7 @@
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/cluster/circulant.hpp"
 #include "libgccl/cluster/exchange.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
@@ -436,6 +437,8 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
   return {.shifts = by(shifts_of),
           .exchange = by(exchanges_of),
           .survivors = by(survivors_of),
+          .halving = by(circulant_halving),
+          .doubling = by(circulant_doubling),
           .swing = by(swing_ways),
           .binomial_down = binomial(false),
           .binomial_up = binomial(true),

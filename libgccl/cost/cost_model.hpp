@@ -77,6 +77,9 @@ struct LinkLoads {
                                         // message
   // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp).
   OnDemand<std::vector<Hop>> survivors;
+  // [k]: round k of halving.hpp off powers of two, as Rounds takes it, and of the same backwards after that; else
+  // empty.
+  OnDemand<std::vector<Hop>> halving, doubling;
   struct Swing {             // of those (swing.hpp)
     std::vector<Hop> steps;  // [k]: what step k adds to the longest way
     double ns_per_byte = 0;  // the busiest link's share of a byte of each vector, on the way there

@@ -37,6 +37,11 @@ class Paths {
     if (traffic_->known()) return LinkLoads::over(traffic_->shifts->rounds, distance);
     return shift(distance);
   }
+  // As `round`, in round k of recursive halving among n members off powers of two, which is over that distance. Known
+  // for as many as the largest group has.
+  Hop halving(unsigned k, Count distance) const { return of_circulant(traffic_->halving, k, distance); }
+  // The same backwards, when the parts are gathered again.
+  Hop doubling(unsigned k, Count distance) const { return of_circulant(traffic_->doubling, k, distance); }
   // While every rank has messages to all others on their way.
   const Hop& pairs() const {
     if (traffic_->known()) return traffic_->pairs->mean;
@@ -157,6 +162,9 @@ class Paths {
 
  private:
   static RingLoads::Chain chain_of(const RingLoads& r, Tree way) { return way == Tree::down ? r.chain : r.back; }
+  Hop of_circulant(const OnDemand<std::vector<Hop>>& rounds, unsigned k, Count distance) const {
+    return traffic_->known() && k < rounds->size() ? (*rounds)[k] : round(distance);
+  }
   // Requires that routes are known.
   const LinkLoads::Binomial& binomial(Tree way) const {
     return way == Tree::down ? *traffic_->binomial_down : *traffic_->binomial_up;

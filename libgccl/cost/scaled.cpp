@@ -54,7 +54,7 @@ void scale(double by, OnDemand<T>& all) {
 
 void scale(double by, LinkLoads& l) {
   scale(by, l.shifts);
-  for (auto* hops : {&l.exchange, &l.survivors}) scale(by, *hops);
+  for (auto* hops : {&l.exchange, &l.survivors, &l.halving, &l.doubling}) scale(by, *hops);
   scale(by, l.swing);
   for (auto* tree : {&l.binomial_down, &l.binomial_up}) scale(by, *tree);
   for (auto* trees : {&l.trees, &l.fed_trees}) scale(by, *trees);

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "libgccl/cluster/exchange.hpp"
+#include "libgccl/cluster/fair_messages.hpp"
 #include "sim/engine/agenda.hpp"
 #include "sim/engine/link_changes.hpp"
 #include "sim/engine/network.hpp"

@@ -208,3 +208,15 @@ TEST_CASE("circulant rounds of several channels take no less than a tapered leaf
     CHECK(regret(machine, Collective::allreduce, bytes) <= 1.25);
   }
 }
+
+// Off powers of two its distances are none: 5, 3, 2 and 1 of nine ranks. The one rank of a node takes all rounds'
+// messages at once from ranks that wait for nobody, and sends on what came first when all has come.
+TEST_CASE("recursive halving off powers of two knows its own distances, and who waits behind a narrow port") {
+  for (const Placed& p :
+       {Placed{"deepseek-v3-h800-2048", on_nodes(8, {8, 1})}, Placed{"ethernet-cpu", on_nodes(4, {4, 4, 3})},
+        Placed{"aws-p5", on_nodes(8, {8, 8, 8})}, Placed{"tpu-v4-4096", sim::first_cards(12)}}) {
+    Machine machine(p.cluster, p.cards);
+    for (const Count bytes : {Count(4) << 10, Count(16) << 20})
+      holds(machine, Collective::reduce_scatter, "recursive_halving", bytes, 0.9, 1.2, Slicing{});
+  }
+}
