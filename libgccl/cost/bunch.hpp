@@ -42,6 +42,16 @@ class Bunch {
     spread_ = std::max(end - first, (channels_ - 1) * gap_ns_);
     return end;
   }
+  // The same where the message goes on to a rank that is idle by a link that is, as down a chain.
+  Cost pass_on(Cost begin, const Hop& hop, double bytes) {
+    if (channels_ <= 1) return begin + hop(bytes);
+    const Cost alone = bytes * hop.beta_ns_per_byte, arrives = begin - spread_ + hop.alpha_ns,
+               first = arrives + first_of(alone);
+    const Cost end = std::max({begin + hop(bytes), arrives + channels_ * alone, first + (channels_ - 1) * gap_ns_});
+    spread_ = end - first;
+    combiner_free_ = 0;
+    return end;
+  }
   // When the last channel's message is combined, which a rank does one after the other, from when it has arrived.
   Cost combine(Cost arrived, Cost one) {
     if (channels_ <= 1 || one <= 0) return arrived + one;

