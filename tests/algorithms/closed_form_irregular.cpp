@@ -231,3 +231,12 @@ TEST_CASE("the tree knows how deep it is, and what its channels' first chunks wa
     }
   }
 }
+
+// The smaller node takes most, and has few to hand it to.
+TEST_CASE("the hierarchical all-gather knows which node is done last") {
+  for (const Placed& p : {Placed{"marenostrum5-acc", on_nodes(4, {4, 1})}, Placed{"aws-p5", on_nodes(8, {8, 4})}}) {
+    Machine machine(p.cluster, p.cards);
+    for (const Count bytes : {Count(1) << 20, Count(16) << 20})
+      holds(machine, Collective::allgather, "hierarchical", bytes, 0.9, 1.1, Slicing{});
+  }
+}

@@ -64,38 +64,55 @@ Cost folding(double fold, double block, const CostModel& m) {
   return fans.in(block) + (fold - 2) * std::max(block * fans.in_ns_per_byte, m.receive_overhead_ns);
 }
 
-Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = v.fullest, gap = m.exchange_gap_ns();
-  // Blocks on a rail: of the fullest node, and of a node in the mean of those that come to the smallest one.
-  const double fold = on_first_rail(v, v.fullest), comes = nodes > 1 ? (on_first_rail(v) - 1) / (nodes - 1) : 1;
+// A node that takes what comes along the rails: its members, and how many blocks of each other node's come on the first
+// rail and on all of them in the mean; and how many of a node's it hands round that it has on the first rail, its own
+// among them, until the last one's come, and of the last one's.
+struct Taker {
+  double members, on_first, on_all, before, last;
+};
+
+// From when the blocks that fold are there until a node has all blocks.
+Cost taking(const Taker& t, double block, const View& v, const CostModel& m) {
+  const double nodes = v.nodes, g = t.members, gap = m.exchange_gap_ns();
   const Hop& across = m.rail.known() ? m.rail.shifts->plain[0] : v.rails > 1 ? m.net_all : m.net;
   const Hop &hop = m.inside.known() ? m.inside.next->ring.next : m.node,
             &busiest = m.inside.known() ? m.inside.next->ring.busiest : m.node;
   // Blocks that share a rail follow each other round the node. A rank takes all of them before it passes the first on,
   // but for those that a window holds, where one place of the node has them all.
   const Cost link = std::max(block * busiest.beta_ns_per_byte, gap), held = hop(block) / kStepsInFlight,
-             following = std::max(link, 2 * held),
-             lag = std::max(0.0, fold - kStepsInFlight) * (v.rails > 1 ? following : std::max(link, held));
-  const Cost round = (m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block)) +
-                     (g - 1) * lag + (fold - 1) * following;
+             following = std::max(link, 2 * held), held_back = v.rails > 1 ? following : std::max(link, held);
+  const auto lag = [&](double blocks) { return std::max(0.0, blocks - kStepsInFlight) * held_back; };
+  const Cost ring = m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block);
+  const Cost round = g > 1 ? ring + (g - 1) * lag(t.last) + (t.last - 1) * following : 0;
   // All rails together carry what they do in the mean, the first one more.
   const Hop alone{across.alpha_ns,
                   m.rail.known() ? m.rail.next->ring.slowest.beta_ns_per_byte : m.net.beta_ns_per_byte};
-  const double mean = nodes > 1 ? double(v.all.size - v.rails) / v.rails / (nodes - 1) : 1;
-  const Cost over = std::max(pipelined(mean, across, block, gap, 2), pipelined(comes, alone, block, gap, 2));
+  const Cost over = std::max(pipelined(t.on_all, across, block, gap, 2), pipelined(t.on_first, alone, block, gap, 2));
   // A round of a node's blocks begins once the last send of the round before could, whose message the last receive but
   // one brought: the last hop of each round passes concurrently with the next one's first, which leaves behind that
   // send and what goes along the rail. Of a single rail's blocks a rank's last send waits for no others.
-  const Cost behind = std::max((1 + fold) * m.overhead_ns, block * busiest.beta_ns_per_byte);
-  const double waits = v.rails > 1 || fold == 1 ? g - 2 : 0;
-  const double passing = fold > 1 ? v.all.size / nodes : g - 1;  // of each node's blocks, over each link
-  const Cost inside = std::max({waits * hop(block) + lag + (fold - 1) * following + behind,
-                                passing * block * busiest.beta_ns_per_byte, passing * gap});
+  const Cost behind = std::max((1 + t.before) * m.overhead_ns, block * busiest.beta_ns_per_byte);
+  const double waits = v.rails > 1 || t.before == 1 ? g - 2 : 0;
+  const double passing = t.before > 1 ? v.all.size / nodes : g - 1;  // of each node's blocks, over each link
+  const Cost inside = g > 1 ? std::max({waits * hop(block) + lag(t.before) + (t.before - 1) * following + behind,
+                                        passing * block * busiest.beta_ns_per_byte, passing * gap})
+                            : 0;
   // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
   const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next->slowest(block) : 0;
-  const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte.value_or(0)});
-  const Cost t = folding(fold, block, m) + (nodes - 1) * step + round;
-  return std::max(t, m.own_copy(c, block));
+  return (nodes - 1) * std::max({inside, over, slowest, block * m.rings_ns_per_byte.value_or(0)}) + round;
+}
+
+Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const double block = m.bytes(double(c.count)), others = std::max(1.0, v.nodes - 1.0), rails = v.rails;
+  const double fold = on_first_rail(v, v.fullest), all = on_first_rail(v);
+  const auto taker = [&](double members, double own, double before, double last) {
+    return v.nodes > 1 ? Taker{members, (all - own) / others, (v.all.size - members) / rails / others, before, last}
+                       : Taker{members, 1, 1, before, last};
+  };
+  // The fullest node takes least, and hands it, and its own blocks, round among most.
+  Cost t = taking(taker(v.fullest, fold, fold, fold), block, v, m);
+  if (!v.uniform()) t = std::max(t, taking(taker(rails, 1, v.nodes > 2 ? fold : 1, fold), block, v, m));
+  return std::max(folding(fold, block, m) + t, m.own_copy(c, block));
 }
 
 }  // namespace
