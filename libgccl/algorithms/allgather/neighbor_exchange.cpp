@@ -47,11 +47,13 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
   if (m.links_alone && both_ways > 0) return both_ways;
   const unsigned rest = v.all.size / 2 - 1;
   const auto in_turns = [&](double bytes) {
-    Cost both = even(2 * bytes) + odd(2 * bytes);
+    const Cost first = std::max(even(bytes), m.own_copy(c, bytes)), inside = even(2 * bytes), across = odd(2 * bytes);
     // Of nodes with more than two ranks only the last and the first meet ranks of other nodes. Their partners are
-    // faster: what they send has come when the slow message has, after which a rank starts two messages in a row.
-    if (v.nodes > 1 && v.fullest > 2) both = std::max(2 * even(2 * bytes), odd(2 * bytes) + m.exchange_gap_ns());
-    return std::max(even(bytes), m.own_copy(c, bytes)) + rest / 2 * both + rest % 2 * odd(2 * bytes);
+    // faster: what they send has come when the slow message has, after which a rank starts two messages in a row. What
+    // a slow message brought last goes on to the partner.
+    if (v.nodes > 1 && v.fullest > 2 && rest > 0)
+      return first + std::max(rest * inside, rest / 2 * (across + m.exchange_gap_ns()) + (rest % 2 ? across : inside));
+    return first + rest / 2 * (inside + across) + rest % 2 * across;
   };
   const Cost one = in_turns(block);
   if (channels == 1) return one;
