@@ -8,6 +8,7 @@ void Recorder::number(Work& work) {
   Descriptor& what = work.what;
   what.sequence = team_.record->history.last() + 1;
   if (user_defined(what.dtype)) what.element_bytes = work.elements.bytes;
+  team_.record->thread.store(Watch::this_thread(), std::memory_order_relaxed);
   team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
   team_.flight.began(what.sequence, nullptr);
   if (work.lengths) team_.flight.lengths(what.sequence, what.bytes / std::max<std::size_t>(1, work.elements.bytes));

@@ -15,13 +15,12 @@ constexpr std::int64_t kSeenNs = 500'000'000;
 
 }  // namespace
 
-void Watch::differs(Record& record, std::vector<Rank> ranks, const std::string& text) {
+void Watch::differs(Record& record, std::vector<Rank> ranks, const std::string& text, int code) {
   if (!record.differs_.what.ok()) return;
   const auto first = std::ranges::find(record.world_rank_, ranks.front());
   assert(first != record.world_rank_.end());
   record.differs_ = {
-      .what = Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text),
-                            GCCL_ERR_MISMATCH),
+      .what = Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text), code),
       .rank = Rank(first - record.world_rank_.begin()),
       .ranks = std::move(ranks)};
 }

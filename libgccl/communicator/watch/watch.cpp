@@ -408,6 +408,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
     compare_self(record);
+    compare_same_process(record, now_ns);
     compare_crossed(record, now_ns);
     seek_circle(record);
   }

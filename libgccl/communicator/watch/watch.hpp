@@ -123,6 +123,17 @@ class Watch {
   struct Peer;
   struct Probe;
   struct Letter;
+  class Record;
+  // While it lives, the other ranks that this process is find the record.
+  class Here {
+   public:
+    explicit Here(const Record& record);
+    ~Here();
+    Here(const Here&) = delete;
+
+   private:
+    const Record& record_;
+  };
   class Record {
    public:
     Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
@@ -133,6 +144,8 @@ class Watch {
     std::atomic<bool> broken{false};  // it makes no more calls
     bool watched = false;             // a wait there is known to the watch. The communicator's own to write
     std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree, _shrink and _grow that were begun
+    // Of its latest collective, repeated short ones apart: which thread began it, as this_thread() says.
+    std::atomic<const void*> thread{nullptr};
 
    private:
     friend class Watch;
@@ -149,7 +162,16 @@ class Watch {
     std::uint64_t sought_in_ = 0;
     std::int64_t seek_ns_ = 0, seek_pause_ns_ = 0;
     std::list<Peer> peers_;  // whom notes are exchanged with
+    // A wait for another rank of this process, and since when; 0: it has been spoken of.
+    std::uint32_t alone_in_ = 0;
+    std::int64_t alone_since_ns_ = 0;
+    const Here here_{*this};
   };
+  // The same in one thread, and another in each that runs at the same time.
+  static const void* this_thread() {
+    static thread_local const char mark = 0;
+    return &mark;
+  }
   // The record of a communicator, until it is left.
   std::shared_ptr<Record> join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
   void leave(const Record& record);
@@ -195,6 +217,8 @@ class Watch {
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
   void compare_self(Record& record);
+  static bool waits_for_call(const Record& record, const Record& other);
+  void compare_same_process(Record& record, std::int64_t now_ns);
   static bool depends_on(const Record& record, Rank rank);
   static bool waits_in_vain(const Record& record, const Peer& peer);
   static std::uint64_t wait_of(const Record& record);
@@ -209,7 +233,7 @@ class Watch {
   void compare_crossed(Record& record, std::int64_t now_ns);
   // Those ranks of the world, the first of which is in the communicator: who will not do what the others wait for, or
   // all that take part where it may be any of them.
-  void differs(Record& record, std::vector<Rank> ranks, const std::string& text);
+  void differs(Record& record, std::vector<Rank> ranks, const std::string& text, int code = GCCL_ERR_MISMATCH);
   std::vector<Rank> both(const Record& record, const Peer& peer) const;
   // No call comes but from the thread that waits: there is no other, not even one that has made no call yet. It reads a
   // folder of /proc, so what costs less is asked first.

@@ -117,7 +117,8 @@ typedef struct GCCL_Config {
 /* Makes this process one rank, and stores the communicator of all ranks in *world. Collective over all ranks; returns
  * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and several
  * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). One thread can make the ranks' calls
- * in a group (GCCL_Group_start) or as I-forms; a blocking call outside of one needs a thread for each rank. */
+ * in a group (GCCL_Group_start) or as I-forms; a blocking call outside of one needs a thread for each rank: where it waits
+ * for another rank of a process that has one thread, it is GCCL_ERR_INVALID_USAGE, and ends the communicator. */
 GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
 /* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. All are looked
  * at before any starts. */
