@@ -86,6 +86,10 @@ class TcpStoreClient : public Exchange {
         const Status s =
             dial_store(address, addresses.size() > 1 ? deadline.earlier(Deadline::in_ms(part_ms)) : deadline, &again);
         if (s.ok()) return s;
+        // This rank's own shortage, of descriptors, say, is none that waiting for rank 0 would end.
+        if (s.code() == GCCL_ERR_SYSTEM)
+          return Status::error(fmt::format("{}: cannot dial the store at {}: {}", me(), text_of(store_.at), s.text()),
+                               s.code());
         last = &address == &addresses[0] ? s.text() : fmt::format("{}; {}", last, s.text());
         may_go_better = may_go_better || again;
         if (!again && refusal.code() != GCCL_ERR_AUTHENTICATION) refusal = s;

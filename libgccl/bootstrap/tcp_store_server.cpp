@@ -23,6 +23,9 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 5000;
 // Strangers at once beyond the ranks that are still expected; of more the oldest are dropped.
 constexpr std::size_t kStrangers = 64;
+// Without a descriptor for one more, those are strangers who have not introduced themselves for so long, and the others
+// are looked at again after so long: honest ranks take a few milliseconds, and stay.
+constexpr std::int64_t kStrangerMs = 250, kDescriptorPauseMs = 20;
 // At most so much about the reasons for refusals is in the text about ranks that did not come.
 constexpr std::size_t kRefusalBytesMax = 600;
 // A port that a job before this one has just left, or that a dialling rank holds for a moment, becomes free within this
@@ -110,7 +113,9 @@ class TcpStoreServer : public Exchange {
   Status collect(Deadline* deadline) {
     polled_.clear();
     Deadline wake = *deadline;
-    if (listener_) polled_.push_back({listener_.get(), POLLIN, 0});
+    const bool listens = listener_ && listens_again_.passed();
+    if (listens) polled_.push_back({listener_.get(), POLLIN, 0});
+    if (listener_ && !listens) wake = wake.earlier(listens_again_);
     for (Pending& c : pending_) {
       polled_.push_back({c.fd.get(), short(c.wants_write ? POLLOUT : POLLIN), 0});
       wake = wake.earlier(c.deadline);
@@ -122,7 +127,7 @@ class TcpStoreServer : public Exchange {
 
     // In the order in which they were put there; accepting comes last, as it adds connections.
     auto at = polled_.begin();
-    const bool dialled = listener_ && (at++)->revents != 0;
+    const bool dialled = listens && (at++)->revents != 0;
     for (auto c = pending_.begin(); c != pending_.end(); ++at) c = introduce(c, at->revents != 0);
     for (Member& m : members_) {
       if (at == polled_.end()) break;
@@ -148,12 +153,19 @@ class TcpStoreServer : public Exchange {
       if (s.ok() && !fd) return {};
       if (!s.ok() && pending_.empty())
         return Status::error(fmt::format("rank 0, store {}: {}", text_of(store_.at), s.text()), s.code());
-      // Without descriptors, too: strangers may have them all.
-      if (!s.ok() || pending_.size() >= store_.size + kStrangers) {
+      if (!s.ok()) {
+        if (pending_.front().deadline.left_ms() > kHandshakeMs - kStrangerMs) {
+          listens_again_ = Deadline::in_ms(kDescriptorPauseMs);
+          return {};
+        }
+        refuse(pending_.front().peer, fmt::format("it does not introduce itself, and rank 0 {}", s.text()));
+        pending_.pop_front();
+        continue;
+      }
+      if (pending_.size() >= store_.size + kStrangers) {
         log_.refused(pending_.front().peer, "too many connections that do not introduce themselves");
         pending_.pop_front();
       }
-      if (!s.ok()) continue;
       pending_.push_back({std::move(fd), peer, Handshake::accept(store_.secret), Deadline::in_ms(kHandshakeMs)});
     }
   }
@@ -316,6 +328,7 @@ class TcpStoreServer : public Exchange {
   Fd listener_;
   RefusalLog log_;
   std::list<Pending> pending_;
+  Deadline listens_again_ = Deadline::in_ms(0);
   std::vector<Member> members_;  // [0] is this rank, never connected
   std::vector<pollfd> polled_;
   bool first_ = true;  // the first round, in which ranks still come
@@ -360,15 +373,17 @@ Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* o
   const Deadline deadline = Deadline::in_ms(std::min(kBindMs, store.start_timeout_ms));
   for (;;) {
     Status s;
+    int error = 0;
     for (const SocketAddress& a : addresses) {
       Fd listener;
-      s = listen_on(a, &listener);
+      s = listen_on(a, &listener, &error);
       if (!s.ok()) continue;
       *out = std::make_unique<TcpStoreServer>(store, std::move(listener), std::move(elsewhere));
       return {};
     }
-    if (deadline.passed())
-      return Status::error(fmt::format("rank 0, store {}: {}: choose another port", text_of(store.at), s.text()),
+    if (deadline.passed() || error == EMFILE || error == ENFILE)
+      return Status::error(fmt::format("rank 0, store {}: {}{}", text_of(store.at), s.text(),
+                                       error == EADDRINUSE || error == EACCES ? ": choose another port" : ""),
                            s.code());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

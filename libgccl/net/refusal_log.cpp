@@ -23,7 +23,7 @@ void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, C
     return;
   }
   ++lines_;
-  write_(fmt::format("{}: refused {}: {}", who_, peer.text(), reason));
+  write_(fmt::format("{}: refused {}: {}", who_, peer.valid() ? peer.text() : "a connection", reason));
 }
 
 }  // namespace gccl

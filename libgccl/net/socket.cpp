@@ -31,12 +31,10 @@ SocketAddress of(const sockaddr_storage& storage, socklen_t bytes) {
   return {reinterpret_cast<const sockaddr*>(&storage), bytes};
 }
 
-Status new_socket(int family, Fd* out) {
-  *out = not_for_children([family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  if (*out) return {};
-  const bool no_descriptor = errno == EMFILE || errno == ENFILE;
-  return system_error(no_descriptor ? "cannot make a socket (see ulimit -n)" : "cannot make a socket", errno);
+Fd new_socket(int family) {
+  return not_for_children([family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
 }
+constexpr const char* kNoSocket = "cannot make a socket";
 
 }  // namespace
 
@@ -50,7 +48,8 @@ int Fd::release() {
 }
 
 Status system_error(const std::string& what, int error) {
-  return Status::error(fmt::format("{}: {}", what, std::generic_category().message(error)), GCCL_ERR_SYSTEM);
+  const char* const limit = error == EMFILE ? " (see ulimit -n)" : error == ENFILE ? " (see sysctl fs.file-max)" : "";
+  return Status::error(fmt::format("{}: {}{}", what, std::generic_category().message(error), limit), GCCL_ERR_SYSTEM);
 }
 
 Status parse_host_port(std::string_view text, HostPort* out) {
@@ -310,14 +309,18 @@ Status listen_on(const ListeningPlace& place, Fd* out) {
   return s;
 }
 
-Status listen_on(const SocketAddress& address, Fd* out) {
-  Fd fd;
-  if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
+Status listen_on(const SocketAddress& address, Fd* out, int* error) {
+  const auto failed = [error](const std::string& what, int number) {
+    if (error) *error = number;
+    return system_error(what, number);
+  };
+  Fd fd = new_socket(address.family());
+  if (!fd) return failed(kNoSocket, errno);
   const int yes = 1, no = 0;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (address.family() == AF_INET6 && address.is_any()) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(fd.get(), address.data(), address.bytes()) != 0 || listen(fd.get(), 65535) != 0)
-    return system_error(fmt::format("cannot listen on {}", address.text()), errno);
+    return failed("cannot listen on " + address.text(), errno);
   *out = std::move(fd);
   return {};
 }
@@ -347,16 +350,14 @@ Status accept_from(int listener, Fd* out, SocketAddress* peer) {
       case ENONET:
       case EHOSTUNREACH:
       case ENETUNREACH: continue;
-      case EMFILE:
-      case ENFILE: return system_error("cannot take a connection (see ulimit -n)", errno);
       default: return system_error("cannot take a connection", errno);
     }
   }
 }
 
 Status dial(const SocketAddress& address, Fd* out, int* error) {
-  Fd fd;
-  if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
+  Fd fd = new_socket(address.family());
+  if (!fd) return system_error(kNoSocket, errno);
   if (Status s = set_nodelay(fd.get()); !s.ok()) return s;
   if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR) {
     if (error) *error = errno;

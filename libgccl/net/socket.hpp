@@ -136,8 +136,8 @@ std::vector<SocketAddress> first_of(std::vector<SocketAddress> all, std::size_t 
 Status listening_place(const std::string& wanted, bool have_secret, ListeningPlace* out);
 
 // Listens on the address (port 0: any free one; local_end() says which) with SO_REUSEADDR. `any(port, AF_INET6)` takes
-// IPv4 too. The queue is as long as the system allows: a whole job may dial at once.
-Status listen_on(const SocketAddress& address, Fd* out);
+// IPv4 too. The queue is as long as the system allows: a whole job may dial at once. `error`: the errno of a failure.
+Status listen_on(const SocketAddress& address, Fd* out, int* error = nullptr);
 
 Status listen_on(const ListeningPlace& place, Fd* out);
 
@@ -157,7 +157,7 @@ Status set_nodelay(int fd);
 // Raises the limit of open descriptors in the process to this many, as far as the hard limit allows (RLIMIT_NOFILE).
 void allow_descriptors(std::size_t count);
 
-// GCCL_ERR_SYSTEM: "WHAT: strerror(error)".
+// GCCL_ERR_SYSTEM: "WHAT: strerror(error)", and where descriptors are short which limit they have met.
 Status system_error(const std::string& what, int error);
 
 }  // namespace gccl

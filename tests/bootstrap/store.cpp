@@ -329,6 +329,40 @@ TEST_CASE("TCP store: strangers who hold all descriptors that rank 0 may have do
   CHECK(zero.wait() == 0);
 }
 
+TEST_CASE("TCP store: without descriptors for all ranks rank 0 says so at once, and takes no rank for a stranger") {
+  for (const rlim_t more : {2, 3, 4, 5}) {
+    CapturedErrors errors;
+    const std::uint16_t port = free_port();
+    Child zero([&] {
+      const rlim_t few_more = open_descriptors() + more;  // one is the listener's
+      const rlimit few{few_more, few_more};
+      if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+      const auto begin = Clock::now();
+      const Status s = open_and_meet(tcp(port, 9), 0, 9);
+      return s.code() == GCCL_ERR_SYSTEM && has(s.text(), "ulimit -n") && seconds_since(begin) < 5 ? 0 : 2;
+    });
+    const auto others = in_threads(
+        9, [&](Rank r, std::unique_ptr<Exchange>* e) { return r == 0 ? Status() : tcp(port, 9)(r, e); }, 1, 2000);
+    for (Rank r = 1; r < 9; ++r) CHECK_MESSAGE(!others[r].ok(), others[r].text());
+    CHECK(zero.wait() == 0);
+    CHECK_MESSAGE(!has(errors.text(), "introduce"), errors.text());
+  }
+}
+
+TEST_CASE("TCP store: a rank that has no descriptor to dial rank 0 says so, and does not wait for it") {
+  const std::uint16_t port = free_port();
+  Child rank([&] {
+    std::unique_ptr<Exchange> e;
+    if (!tcp(port, 2)(1, &e).ok()) return 1;
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 1;
+    const auto begin = Clock::now();
+    const Status s = meet(*e, 1, 2);
+    return s.code() == GCCL_ERR_SYSTEM && has(s.text(), "ulimit -n") && seconds_since(begin) < 5 ? 0 : 2;
+  });
+  CHECK(rank.wait() == 0);
+}
+
 TEST_CASE("TCP store: strangers at one address of its host do not keep ranks from another, on which rank 0 listens") {
   for (const std::string says : {"", "HTTP/1.1 400 Bad Request\r\n\r\n"}) {
     CAPTURE(says);
