@@ -2,8 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <new>
-
 #include "libgccl/base/status.hpp"
 
 namespace gccl::tcp {
@@ -42,13 +40,7 @@ PendingConnection::Next Accept::turn_away(const std::string& why) {
 PendingConnection::Next Accept::ready() {
   // A watcher never says anything: it has left.
   if (watched_) return Next::over;
-  Handshake::State state{};
-  try {
-    state = handshake_.advance(fd_.get());
-  } catch (const std::bad_alloc&) {  // honest peers dial again
-    return Next::over;
-  }
-  switch (state) {
+  switch (handshake_.advance(fd_.get())) {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
@@ -111,6 +103,12 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   events_ = EPOLLIN;
   deadline_ = Clock::time_point::max();
   return Next::go_on;
+}
+
+// Before the peer has said what it wants, it dials again; afterwards it counts on this rank.
+PendingConnection::Next Accept::starved() noexcept {
+  if (inbox_) inbox_->put_out_of_memory();
+  return Next::over;
 }
 
 PendingConnection::Next Accept::expired() { return refuse("it did not prove itself within 5 s"); }

@@ -28,9 +28,10 @@ class Accept : public PendingConnection {
   Accept(Fd fd, const SocketAddress& who, const Context* context, bool last);
   Next ready() override;
   Next expired() override;
+  Next starved() noexcept override;
   bool unauthenticated() const override { return !watched_; }
   // Says that it is dropped in favour of younger ones.
-  void report_dropped() const { context_->refused(who_, "too many connections that do not introduce themselves"); }
+  void report_dropped(const std::string& why) const { context_->refused(who_, why); }
 
  private:
   Next accept(const ConnectionRequest& request);

@@ -28,12 +28,6 @@ constexpr std::chrono::milliseconds kCheck{10}, kCheckMax{60000};
 // A thread that checks a deadline so much later than it meant to has not run (it was stopped, or got no processor):
 // deadlines move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
-// Then those that have something to say have their turn.
-constexpr int kAcceptsPerTurn = 1024;
-// How long nobody is accepted where not even a descriptor can be had.
-constexpr std::chrono::milliseconds kDescriptorPause{250};
-// The same, while the one that is kept in reserve is in use, and where memory is short.
-constexpr std::chrono::milliseconds kReservePause{20};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -291,17 +285,6 @@ void Connector::add(std::unique_ptr<PendingConnection> c) {
   watch(p);
 }
 
-void Connector::note_unauthenticated(PendingConnection* c) {
-  const bool belongs = c->unauthenticated();
-  if (belongs == c->among_unauthenticated) return;
-  if (belongs) {
-    c->unauthenticated_place = unauthenticated_.insert(unauthenticated_.end(), c);
-  } else {
-    unauthenticated_.erase(c->unauthenticated_place);
-  }
-  c->among_unauthenticated = belongs;
-}
-
 Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
   assert(i != pending_.end());
   if (i->first->among_unauthenticated) unauthenticated_.erase(i->first->unauthenticated_place);
@@ -318,7 +301,13 @@ Connector::PendingConnections::iterator Connector::drop(PendingConnections::iter
 }
 
 void Connector::advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)()) {
-  if ((c->*how)() == PendingConnection::Next::over) {
+  auto next = PendingConnection::Next::over;
+  try {
+    next = (c->*how)();
+  } catch (const std::bad_alloc&) {
+    next = c->starved();
+  }
+  if (next == PendingConnection::Next::over) {
     drop(pending_.find(c));
     return;
   }
@@ -352,7 +341,15 @@ void Connector::take_commands() {
       next_check_ = std::min(next_check_, stop_deadline_);
     }
   }
-  for (auto& t : dials) add_dial(std::move(t));
+  for (auto& t : dials) {
+    const auto kind = t.request.kind;
+    const auto inbox = t.inbox;
+    try {
+      add_dial(std::move(t));
+    } catch (const std::bad_alloc&) {
+      Dial::starved(kind, *inbox);
+    }
+  }
   commands_left_ = false;
   while (const auto inbox = next_with_commands()) {
     if (!begin_aborts(inbox)) {
@@ -407,61 +404,6 @@ void Connector::end_left() {
   }
 }
 
-void Connector::accept_pending() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    Fd fd;
-    SocketAddress who;
-    // No connection that stays may have the last descriptor.
-    if (!reserve_.hold()) return pause_listening(kReservePause);
-    Status s = accept_from(listener_.get(), &fd, &who);
-    // Strangers may have taken all descriptors.
-    for (int k = 0; k < 2 && !s.ok() && !unauthenticated_.empty(); ++k) {
-      drop_oldest();
-      s = accept_from(listener_.get(), &fd, &who);
-    }
-    const bool last = !s.ok() && reserve_.borrow([&] {
-      s = accept_from(listener_.get(), &fd, &who);
-      return bool(fd);
-    });
-    if (!s.ok()) {
-      refusals_.refused(who, s.text());
-      return pause_listening(kDescriptorPause);
-    }
-    if (!fd) return;
-    if (unauthenticated_.size() >= kUnauthenticatedMax) drop_oldest();
-    PendingConnection* c = nullptr;
-    try {
-      auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
-      c = accepted.get();
-      add(std::move(accepted));
-    } catch (const std::bad_alloc&) {  // honest peers dial again
-      if (const auto i = pending_.find(c); i != pending_.end()) drop(i);
-      return pause_listening(kReservePause);
-    }
-    advance(c, &PendingConnection::ready);  // honest peers begin at once
-  }
-}
-
-void Connector::drop_oldest() {
-  assert(!unauthenticated_.empty());
-  PendingConnection* const oldest = unauthenticated_.front();
-  static_cast<Accept*>(oldest)->report_dropped();
-  drop(pending_.find(oldest));
-}
-
-void Connector::pause_listening(std::chrono::milliseconds pause) {
-  listen_again_ = Clock::now() + pause;
-  next_check_ = std::min(next_check_, listen_again_);
-  listen_for(0);
-}
-
-void Connector::listen_for(std::uint32_t events) {
-  epoll_event e{};
-  e.events = events;
-  e.data.ptr = &listener_;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &e);
-}
-
 void Connector::postpone(Clock::duration by) {
   for (const auto& [c, owned] : pending_) c->postpone(by);
   stop_deadline_ += by;
@@ -470,8 +412,11 @@ void Connector::postpone(Clock::duration by) {
 void Connector::expire() {
   const Clock::time_point now = Clock::now();
   std::vector<PendingConnection*> late;
-  for (const auto& [c, owned] : pending_)
-    if (c->deadline() <= now) late.push_back(c);
+  try {
+    for (const auto& [c, owned] : pending_)
+      if (c->deadline() <= now) late.push_back(c);
+  } catch (const std::bad_alloc&) {  // these now, and the others next time
+  }
   for (PendingConnection* c : late) advance(c, &PendingConnection::expired);
   if (listen_again_ <= now) {
     listen_again_ = Clock::time_point::max();

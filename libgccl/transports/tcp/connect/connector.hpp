@@ -84,7 +84,7 @@ class Connector {
   std::shared_ptr<PortInbox> next_with_commands();
   bool begin_aborts(const std::shared_ptr<PortInbox>& inbox);
   void accept_pending();
-  void drop_oldest();
+  void drop_oldest(const std::string& why);
   void end_left();
   bool end();
   void pause_listening(std::chrono::milliseconds pause);
@@ -121,6 +121,7 @@ class Connector {
   PortInboxList left_;          // closed, and their aborts are over
   bool commands_left_ = false;  // until there is memory
   bool stopping_ = false;
+  Clock::time_point short_since_{};  // of descriptors, even of the one in reserve, or of this having been logged
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
   Clock::time_point next_check_{};   // when a deadline passes, at the earliest
   Clock::time_point queue_empty_{};  // the listener's, when this was last seen

@@ -20,6 +20,8 @@ constexpr unsigned kRounds = 3;
 constexpr std::chrono::milliseconds kPause{200};
 // A listener that many strangers dial drops whom it can: then it is tried often.
 constexpr std::chrono::milliseconds kShortPause{20};
+// While memory is short.
+constexpr std::chrono::milliseconds kMemoryPause{10};
 constexpr std::chrono::seconds kSilenceMax{60};
 // Where a connection broke the next one is dialled at once, and then after pauses that double.
 constexpr std::chrono::milliseconds kAgainPause{1}, kAgainPauseMax{100};
@@ -132,11 +134,11 @@ PendingConnection::Next Dial::dial_next() {
   const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
   // A connection that stays may not have the last descriptor.
   int error = 0;
-  Status s = aborts || reserve_->hold() ? dial(to, &fd_, &error)
-                                        : system_error("no descriptor is left (see ulimit -n)", EMFILE);
+  Status s = aborts || reserve_->hold() ? dial(to, &fd_, &error) : system_error("cannot make a socket", EMFILE);
   if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_, &error)).ok(); });
-  if (!s.ok())
-    return failed(target_.for_peer && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : refusal(error), s.text());
+  const bool short_here = s.code() == GCCL_ERR_SYSTEM;
+  short_here_ |= short_here;
+  if (!s.ok()) return failed(target_.for_peer && short_here ? Failure::no_descriptor : refusal(error), s.text());
   if (target_.request.kind == ConnectionRequest::Kind::stream)
     target_.request.connection = inbox_->begin_attempt(place(), &target_.request.fresh);
   handshake_ = Handshake::dial(*secret_, encode(target_.request));
@@ -168,7 +170,7 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 PendingConnection::Next Dial::end_round() {
   // Where what is sent may be damaged, that is tried again like a refusal.
   if (unauthenticated_ && !settings_->checks) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
-  const int given_up = unauthenticated_ ? GCCL_ERR_AUTHENTICATION : GCCL_ERR_PEER_LOST;
+  const int given_up = unauthenticated_ ? GCCL_ERR_AUTHENTICATION : short_here_ ? GCCL_ERR_SYSTEM : GCCL_ERR_PEER_LOST;
   const bool in_time = Clock::now() - begun_ < target_.time_limit;
   if (target_.again) {
     if (left_ || !in_time || !(unanswered_ || silent_ || no_descriptor_ || unauthenticated_))
@@ -191,7 +193,7 @@ PendingConnection::Next Dial::end_round() {
 }
 
 PendingConnection::Next Dial::next_round(Clock::duration pause) {
-  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
+  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = short_here_ = false;
   failures_.clear();
   address_ = 0;
   attempt_ = std::min<Clock::duration>(std::max<Clock::duration>(2 * attempt_, kFirstAttempt),
@@ -209,29 +211,47 @@ void Dial::dropped(const Target& target) {
 
 PendingConnection::Next Dial::give_up(int result, const std::string& why) {
   if (target_.request.kind == ConnectionRequest::Kind::stream) inbox_->end_attempts(place(), false);
-  report(target_, result, why.c_str());
+  report(target_, result, why.c_str(), !short_here_ && !no_descriptor_);
   return Next::over;
 }
 
-void Dial::report(const Target& target, int result, const char* why) {
+PendingConnection::Next Dial::starved() noexcept {
+  if (target_.request.kind == ConnectionRequest::Kind::abort) {  // which has to be heard
+    reserve_->take_back([this] { end_connection(); });
+    (void)next_round(kMemoryPause);
+    return Next::go_on;
+  }
+  starved(target_.request.kind, *inbox_);
+  return Next::over;
+}
+
+void Dial::starved(ConnectionRequest::Kind kind, PortInbox& from) noexcept {
+  if (kind != ConnectionRequest::Kind::leave) from.put_out_of_memory();  // of that nobody waits for an answer
+}
+
+void Dial::report(const Target& target, int result, const char* why, bool advises) {
   // Of these nobody waits for an answer.
   if (target.request.kind == ConnectionRequest::Kind::abort || target.request.kind == ConnectionRequest::Kind::leave)
     return;
   GCCL_Fault fault{};
   fault.result = result;
   fault.peer = target.request.to;
-  const char* const advice = result == GCCL_ERR_AUTHENTICATION ? "do both have the same GCCL_SECRET?"
+  const char* const advice = !advises                            ? ""
+                             : result == GCCL_ERR_AUTHENTICATION ? "; do both have the same GCCL_SECRET?"
                              : target.inbox->peers[fault.peer].left_out > 0 && !target.again
-                                 ? "it has more addresses: set GCCL_ADDRESS there to a shared network's"
-                                 : "has its process ended, or does a firewall stand between?";
+                                 ? "; it has more addresses: set GCCL_ADDRESS there to a shared network's"
+                                 : "; has its process ended, or does a firewall stand between?";
   char short_why[111];  // so that the advice finds room
   put_shortened(short_why, why);
-  std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %s; %s", fault.peer,
+  // Of a lost peer every rank says itself what that was about.
+  char who[24] = "";
+  if (result == GCCL_ERR_SYSTEM) std::snprintf(who, sizeof who, "rank %u ", target.inbox->identity().rank);
+  std::snprintf(fault.text, sizeof fault.text, "%scannot reach rank %u (world rank %u): %s%s", who, fault.peer,
                 target.inbox->identity().world_rank[fault.peer], short_why, advice);
-  if (result == GCCL_ERR_PEER_LOST) {
-    target.inbox->put_peer_failure(fault);
-  } else {
+  if (result == GCCL_ERR_AUTHENTICATION) {
     target.inbox->put(fault, false);
+  } else {
+    target.inbox->put_peer_failure(fault);
   }
 }
 

@@ -49,9 +49,12 @@ class Dial : public PendingConnection {
   Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve, Answers* answers);
   Next ready() override;
   Next expired() override;
+  Next starved() noexcept override;
   void dropped() override;
   // The same, of one that never began.
   static void dropped(const Target& target);
+  // Likewise, for want of memory: of a request of that kind from that port.
+  static void starved(ConnectionRequest::Kind kind, PortInbox& from) noexcept;
 
  private:
   // How an attempt failed: the connection was refused; nobody answered; the connection was accepted, and nothing came
@@ -69,7 +72,7 @@ class Dial : public PendingConnection {
   Next shake();
   Next accepted();
   Next give_up(int result, const std::string& why);
-  static void report(const Target& target, int result, const char* why);
+  static void report(const Target& target, int result, const char* why, bool advises = true);
   StreamPlace place() const;
 
   const std::string* secret_;
@@ -87,6 +90,7 @@ class Dial : public PendingConnection {
   Clock::duration silence_ = limit_;
   // Of this round.
   bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false, left_ = false;
+  bool short_here_ = false;  // this process had no descriptor
   std::string failures_;
 };
 

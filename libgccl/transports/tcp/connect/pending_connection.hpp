@@ -23,6 +23,8 @@ class PendingConnection {
   virtual Next ready() = 0;
   // deadline() has passed.
   virtual Next expired() = 0;
+  // One of these has found no memory, and left half done what it did. Takes none.
+  virtual Next starved() noexcept = 0;
   // Nothing comes of it any more, as this process ends.
   virtual void dropped() {}
   // Not yet trusted: these are limited in number.
@@ -32,6 +34,7 @@ class PendingConnection {
   int fd() const { return fd_.get(); }
   std::uint32_t events() const { return events_; }
   Clock::time_point deadline() const { return deadline_; }
+  bool older_than(Clock::duration age) const { return Clock::now() - begun_ > age; }
   // This process has not run for so long, a time in which the peer could not make progress: it does not count.
   void postpone(Clock::duration by) {
     if (deadline_ != Clock::time_point::max()) deadline_ += by;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <cstdio>
 #include <list>
 #include <map>
 #include <memory>
@@ -71,6 +72,13 @@ class PortInbox {
     const std::lock_guard lock(mutex_);
     if (contents_.fault.result == GCCL_SUCCESS) contents_.fault = fault, announced_ = announced;
     full_.store(true, std::memory_order_release);
+  }
+  // This rank has none for a connection of the port's.
+  void put_out_of_memory() noexcept {
+    GCCL_Fault fault{.result = GCCL_ERR_SYSTEM, .peer = identity_.rank, .text = {}};
+    std::snprintf(fault.text, sizeof fault.text, "rank %u: out of memory while it connects to other ranks over TCP",
+                  fault.peer);
+    put(fault, false);
   }
   void put_peer_failure(const GCCL_Fault& failure) {
     const std::lock_guard lock(mutex_);

@@ -106,6 +106,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
 // Where a machine took the connection and nobody says anything yet, the way is free: the process is slow, or stopped.
 Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limit) {
   const auto unreached = [&](const GCCL_Fault& f) {
+    if (f.result == GCCL_ERR_SYSTEM) return Status::error(f.text, f.result);  // this rank's own
     return Status::error(fmt::format("rank {} at {} {}", self_.rank, connector_->address().addresses[0].host(), f.text),
                          f.result);
   };
