@@ -80,6 +80,13 @@ ProcessorShare processor_share(const std::string& groups_of_process, const std::
   return share;
 }
 
+// Linux's Documentation/scheduler/sched-stats.rst: time on a processor, time spent waiting for one, slices run.
+std::uint64_t starved_ns() {
+  std::ifstream file("/proc/thread-self/schedstat");
+  std::uint64_t ran = 0, waited = 0;
+  return file >> ran >> waited ? waited : 0;
+}
+
 bool outnumber_processors(std::span<const ProcessorShare> processes) {
   using Bound = decltype(ProcessorShare::bound);
   // How many of the processes can go nowhere else, against how many processors these are.

@@ -25,6 +25,9 @@ struct ProcessorShare {
 ProcessorShare processor_share(const std::string& groups_of_process = "/proc/self/cgroup",
                                const std::string& mounted = "/sys/fs/cgroup");
 
+// How long the calling thread was ready to run and got no processor, since it began; 0 where the system does not say.
+std::uint64_t starved_ns();
+
 // Of these processes of one machine more are bound to processors than there are of them, or share a control group than
 // it grants.
 bool outnumber_processors(std::span<const ProcessorShare> processes);

@@ -51,7 +51,8 @@ std::vector<LinkHealth::Link> LinkHealth::take(std::span<const LinkReport> repor
 
 void LinkHealth::take(std::span<const LinkReport> reports, Rank from, Rank to, const LinkReport::Seen& s, double due,
                       std::vector<Link>* changed) {
-  const std::uint64_t away = reports[from].away_ns, waited = s.waited_ns > away ? s.waited_ns - away : 0;
+  const std::uint64_t away = std::max({reports[from].away_ns, reports[from].starved_ns, reports[to].starved_ns}),
+                      waited = s.waited_ns > away ? s.waited_ns - away : 0;
   const double bytes = double(std::max({s.bytes, reports[to].came, reports[from].sent}));
   const double rate = waited > 0 ? bytes / double(waited) * 1e9 : due;
   const bool bad = waited >= kWaitedMinNs && rate * factor_ < due;

@@ -18,8 +18,10 @@ namespace gccl::fault {
 // Sent as it is between ranks of one release.
 struct LinkReport {
   static constexpr std::size_t kLinks = 4;
-  std::uint64_t elapsed_ns = 0;      // since the last report
-  std::uint64_t away_ns = 0;         // of Arrivals, the most to one peer
+  std::uint64_t elapsed_ns = 0;  // since the last report
+  std::uint64_t away_ns = 0;     // of Arrivals, the most to one peer
+  // The rank was ready to run and got no processor: nor did, so long, what carries its messages on its machine.
+  std::uint64_t starved_ns = 0;
   std::uint64_t came = 0, sent = 0;  // long messages' bytes, from and to all peers
   std::uint64_t usual = 0;           // what a link to this rank usually reaches, in bytes a second; 0: not known
   struct Seen {

@@ -97,6 +97,18 @@ TEST_CASE("short waits, few bytes, and a sender that was away say nothing") {
   }
 }
 
+TEST_CASE("a wait in which a rank at either end got no processor says nothing; one in which others got none does") {
+  for (const Rank starved : {0, 1, 2, 3}) {
+    LinkHealth health(4, 0);
+    auto reports = ring(4, 2, 500);
+    reports[starved].starved_ns = 150'000'000;  // 100 MB in 350 ms: 286 MB/s
+    health.take(reports);
+    CHECK(health.take(reports).size() == (starved == 1 || starved == 2 ? 0 : 1));
+    reports[starved].starved_ns = 600'000'000;
+    for (int i = 0; i < 4; ++i) CHECK(health.take(reports).empty());
+  }
+}
+
 TEST_CASE("links that share their sender or their receiver are not slow for that") {
   LinkHealth health(4, 0);
   auto to_one = ring(4), from_one = ring(4);

@@ -6,6 +6,7 @@
 
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/log.hpp"
+#include "libgccl/base/processors.hpp"
 
 namespace gccl {
 namespace {
@@ -26,6 +27,15 @@ std::string pairs_text(const std::vector<SlowPair>& pairs) {
 
 LinkWatch::LinkWatch(Members members, double factor, double modelled, bool avoids)
     : members_(std::move(members)), reports_(members_.rank, members_.size(), factor, modelled, avoids, now_ns()) {}
+
+// Another thread than last time may have polled elsewhere in between.
+fault::LinkReport LinkWatch::report(Ports& ports, std::int64_t now_ns) {
+  fault::LinkReport r = reports_.report(ports.take_arrivals(), now_ns);
+  const std::uint64_t starved = starved_ns(), before = std::exchange(starved_ns_, starved);
+  if (std::exchange(reporter_, std::this_thread::get_id()) == std::this_thread::get_id() && starved > before)
+    r.starved_ns = starved - before;
+  return r;
+}
 
 std::vector<fault::LinkHealth::Link> LinkWatch::take(std::span<const fault::LinkReport> reports) {
   const std::vector<fault::LinkHealth::Link> changed = reports_.take(reports);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "libgccl/communicator/recovery/members.hpp"
@@ -19,7 +20,7 @@ class LinkWatch {
 
   // A collective is the next to be carried out. True: a report comes first.
   bool due(const Work& work) { return reports_.due(work.call.kind, work.call.count, work.elements.bytes); }
-  fault::LinkReport report(Ports& ports, std::int64_t now_ns) { return reports_.report(ports.take_arrivals(), now_ns); }
+  fault::LinkReport report(Ports& ports, std::int64_t now_ns);
   // What all ranks have reported; what has changed is logged.
   std::vector<fault::LinkHealth::Link> take(std::span<const fault::LinkReport> reports);
 
@@ -34,6 +35,9 @@ class LinkWatch {
 
   const Members members_;
   fault::LinkReports reports_;
+  // The thread that reported last, and how long it had starved by then.
+  std::thread::id reporter_;
+  std::uint64_t starved_ns_ = 0;
 };
 
 // The gathering of all ranks' reports, a collective of its own.
