@@ -141,10 +141,7 @@ CommunicatorCore::~CommunicatorCore() {
     }
     const Failure& failure = operations_.failure();
     if (!leaving_.done() || !failure.none()) team_.world->uneven = true;
-    if (!failure.none()) {
-      team_.world->failed_before = team_.members.id;
-      team_.world->failed_code = failure.why().code();
-    }
+    if (!failure.none()) team_.world->failed_before.add({team_.members.id, std::uint64_t(failure.why().code())});
     // Functions that are due find a communicator that takes nothing more.
     operations_.close(Status::error_or_code(
         dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",

@@ -11,9 +11,7 @@
 
 namespace gccl {
 
-Others Leaving::failed_before() const {
-  return {.failed = team_.world->failed_before, .code = std::uint64_t(int(team_.world->failed_code))};
-}
+Others Leaving::failed_before() const { return {.failed = team_.world->failed_before.all()}; }
 
 Status Leaving::begin(Operation** out, const Others* others) {
   *out = nullptr;
@@ -41,8 +39,7 @@ Status Leaving::begin(Operation** out, const Others* others) {
 void Leaving::sum_up(Others* others) {
   std::lock_guard lock(lock_);
   if (!operations_.failure().none()) {
-    others->failed = team_.members.id;
-    others->code = std::uint64_t(operations_.failure().why().code());
+    others->failed.push_back({team_.members.id, std::uint64_t(operations_.failure().why().code())});
     return;
   }
   const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());

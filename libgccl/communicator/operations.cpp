@@ -176,6 +176,10 @@ void Operations::advance_collectives() {
       recorder_.number(op->work);
       continue;
     }
+    if (op->comparison && op->comparison->needs_failures()) {  // likewise
+      go_on_as(op, op->comparison->of_failures(team_.members));
+      continue;
+    }
     if (op->comparison && op->comparison->needs_lengths()) {  // likewise
       assert(queue_.size() > 1 && queue_[1]->work.lengths);   // of the call that it precedes
       go_on_as(op, Comparison::of_lengths(team_.members, *queue_[1]->work.lengths));

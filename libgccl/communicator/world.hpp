@@ -1,8 +1,11 @@
 // From a configuration to the communicator of all ranks, and what the communicators of one rank share.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "libgccl/base/ticks.hpp"
@@ -11,6 +14,7 @@
 #include "libgccl/communicator/record/dump.hpp"
 #include "libgccl/communicator/recovery/policy.hpp"
 #include "libgccl/communicator/recovery/recovery.hpp"
+#include "libgccl/communicator/watch/comparison.hpp"
 #include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/select/authorities.hpp"
 #include "libgccl/transports/open_transports.hpp"
@@ -18,6 +22,25 @@
 namespace gccl {
 
 class CommunicatorCore;
+
+// Communicators that had failed, and how: the latest ones. Any thread.
+class FailedBefore {
+ public:
+  void add(FailedHere f) noexcept {
+    const std::lock_guard lock(lock_);
+    kept_[count_++ % kKept] = f;
+  }
+  std::vector<FailedHere> all() const {
+    const std::lock_guard lock(lock_);
+    return {kept_.begin(), kept_.begin() + std::ptrdiff_t(std::min(count_, kKept))};
+  }
+
+ private:
+  static constexpr std::size_t kKept = 256;  // there from the start, as ending must not fail
+  mutable std::mutex lock_;
+  std::size_t count_ = 0;
+  std::array<FailedHere, kKept> kept_;
+};
 
 // What the communicators of one rank share.
 struct World {
@@ -51,10 +74,8 @@ struct World {
   bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
-  // The latest that had failed before it ended here, 0: none, and how: a rank that still has it may not have heard
-  // that.
-  std::atomic<std::uint64_t> failed_before{0};
-  std::atomic<int> failed_code{0};
+  // Those that had failed before they ended here: a rank that still has one may not have heard that.
+  FailedBefore failed_before;
   // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
   struct Failed {
     std::uint64_t communicator;

@@ -325,4 +325,27 @@ TEST_CASE("an abort in a loop of small calls is heard by all") {
     });
 }
 
+// The word of the abort itself is often later than the end.
+TEST_CASE("GCCL_Finalize returns what failed on any of several communicators that another rank has freed") {
+  for (int repeat = 0; repeat < 5; ++repeat)
+    for (const Job& job : transports(4))
+      check(job, [](int rank) {
+        GCCL_Comm world = begin(), pairs[3] = {};
+        int x = rank, y = 0;
+        for (int other = 1; other < 4; ++other) {
+          GCCL_Comm& pair = pairs[other - 1];
+          RANK_SUCCESS(GCCL_Comm_split(world, rank == 0 || rank == other ? 0 : GCCL_UNDEFINED, rank, &pair));
+          if (pair) RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_INT32, GCCL_SUM, pair));
+        }
+        RANK_SUCCESS(GCCL_Barrier(world));
+        if (rank == 0)
+          for (GCCL_Comm& pair : pairs) {
+            RANK_SUCCESS(GCCL_Abort(pair, 1));
+            GCCL_Comm_free(&pair);
+          }
+        const GCCL_Result result = GCCL_Finalize();
+        if (rank != 0) expect(result, GCCL_ERR_ABORTED, "finalize of rank " + std::to_string(rank));
+      });
+}
+
 }  // namespace runtime_faults

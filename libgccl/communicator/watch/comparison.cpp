@@ -18,6 +18,8 @@ namespace {
 struct Said {
   std::uint64_t signature, count, root, element_bytes;
 };
+// Of digests that say of other communicators, too, which words say what.
+constexpr std::size_t kOthersSum = 3, kFailedCount = 4, kFailedFirst = 5, kUneven = 7, kWordsWithOthers = 8;
 constexpr std::size_t kEntryWords = sizeof(History::Entry) / sizeof(std::uint64_t);
 
 // The checksum is of the bits, which are the same on every rank but for the sign and payload of NaNs.
@@ -48,6 +50,11 @@ std::uint64_t result_checksum(const std::byte* from, Count elements, GCCL_Dtype 
 
 std::string text_of(const Said& s, std::uint32_t sequence) {
   return text_of_signature(s.signature, sequence, Rank(s.root), s.count, std::uint32_t(s.element_bytes));
+}
+
+// `said`: a FailedHere; its communicator is 0 where there is none.
+void note_failure(World* world, Rank by, const std::uint64_t* said) {
+  if (said[0] && is_error(int(said[1]))) world->failed.push_back({said[0], by, int(said[1])});
 }
 
 }  // namespace
@@ -89,8 +96,22 @@ Comparison Comparison::of_results(const Members& members, const Work& work) {
 Comparison Comparison::of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
                                   std::uint64_t messages, const Others* others, bool uneven) {
   std::vector<std::uint64_t> mine = {digest, lengths, messages};
-  if (others) mine.insert(mine.end(), {others->sum, others->failed, others->code, std::uint64_t(uneven)});
-  return of_all(Of::digests, members, std::move(mine));
+  if (!others) return of_all(Of::digests, members, std::move(mine));
+  const FailedHere first = others->failed.empty() ? FailedHere() : others->failed.front();
+  mine.insert(mine.end(), {others->sum, others->failed.size(), first.communicator, first.code, std::uint64_t(uneven)});
+  Comparison c = of_all(Of::digests, members, std::move(mine));
+  c.failed_ = others->failed;
+  return c;
+}
+
+Comparison Comparison::of_failures(const Members& members) const {
+  assert(needs_failures());
+  std::uint64_t most = 0;
+  for (Rank r = 0; r < members.size(); ++r) most = std::max(most, of_rank(r)[kFailedCount]);
+  std::vector<std::uint64_t> mine;
+  for (const FailedHere& f : failed_) mine.insert(mine.end(), {f.communicator, f.code});
+  mine.resize(most * 2);
+  return of_all(Of::failures, members, std::move(mine));
 }
 
 Comparison Comparison::of_histories(const Members& members, const History& history, std::uint32_t sequence) {
@@ -124,6 +145,19 @@ bool Comparison::needs_histories() const {
   return false;
 }
 
+std::uint64_t Comparison::sum_of(std::size_t at) const {
+  std::uint64_t sum = 0;
+  for (; at < all_.size(); at += mine_.size()) sum += all_[at];
+  return sum;
+}
+
+bool Comparison::needs_failures() const {
+  if (of_ != Of::digests || mine_.size() != kWordsWithOthers || sum_of(1) != 0 || sum_of(2) != 0) return false;
+  for (std::size_t at = kFailedCount; at < all_.size(); at += mine_.size())
+    if (all_[at] > 1) return true;
+  return false;
+}
+
 bool Comparison::needs_lengths() const {
   if (of_ != Of::descriptions) return false;
   std::uint64_t sum = 0;
@@ -140,6 +174,7 @@ Comparison::Found Comparison::found(const Members& members, const Work& work, Wo
     case Of::lengths: return in_lengths(members, work);
     case Of::results: return in_results(members);
     case Of::digests: return in_digests(members, work, world);
+    case Of::failures: in_failures(world); break;
     case Of::histories: return in_histories(members, work);
   }
   return {};
@@ -205,38 +240,35 @@ Comparison::Found Comparison::in_lengths(const Members& members, const Work& wor
 // All ranks made the same calls. What their all-to-alls say of each other's lengths; and what the world's ranks say of
 // the communicators that were made from it.
 Comparison::Found Comparison::in_digests(const Members& members, const Work& work, World* world) const {
-  std::uint64_t lengths = 0, messages = 0;
-  for (Rank r = 0; r < members.size(); ++r) {
-    lengths += of_rank(r)[1];
-    messages += of_rank(r)[2];
-  }
-  if (lengths != 0)
+  if (sum_of(1) != 0)
     return {.why = members.in_context(
                 work.what, Status::error("in an earlier alltoallv the elements that one rank sent are not those that "
                                          "another rank was due to receive; GCCL_CHECK=1 says which",
                                          GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
-  if (messages != 0)
+  if (sum_of(2) != 0)
     return {.why = members.in_context(
                 work.what, Status::error("some rank has sent another one, or itself, messages that it has not received",
                                          GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
   if (mine_.size() == 3) return {};
-  assert(mine_.size() == 7 && world);  // of_digests() with `others`
+  assert(mine_.size() == kWordsWithOthers && world);  // of_digests() with `others`
   bool all_there = true;
-  std::uint64_t sum = 0;
   for (Rank r = 0; r < members.size(); ++r) {
     const std::uint64_t* const said = of_rank(r);
-    sum += said[3];
-    if (said[4] && is_error(int(said[5]))) world->failed.push_back({said[4], r, int(said[5])});
-    all_there &= said[4] == 0 && said[6] == 0;
+    note_failure(world, r, said + kFailedFirst);
+    all_there &= said[kFailedCount] == 0 && said[kUneven] == 0;
   }
-  if (sum == 0 || !all_there) return {};
+  if (sum_of(kOthersSum) == 0 || !all_there) return {};
   return {.why = members.in_context(
               work.what, Status::error("the ranks' calls on a communicator made from the world differ; GCCL_Comm_free "
                                        "of it says which",
                                        GCCL_ERR_MISMATCH)),
           .breaks = false};
+}
+
+void Comparison::in_failures(World* world) const {
+  for (std::size_t at = 0; at < all_.size(); at += 2) note_failure(world, Rank(at / mine_.size()), &all_[at]);
 }
 
 // Which call was the first that differed?

@@ -17,11 +17,15 @@ namespace gccl {
 
 struct World;
 
+// A communicator that is broken on this rank, and how. Sent between ranks as it is.
+struct FailedHere {
+  std::uint64_t communicator = 0, code = 0;
+};
+
 // What a rank says of all communicators that were made from a world and are still there, or had failed.
 struct Others {
-  std::uint64_t sum = 0;     // 0 over all ranks where each of them has had the same calls on all of its ranks
-  std::uint64_t failed = 0;  // one that is broken here
-  std::uint64_t code = 0;    // of that
+  std::uint64_t sum = 0;  // 0 over all ranks where each of them has had the same calls on all of its ranks
+  std::vector<FailedHere> failed = {};
 };
 
 class Comparison {
@@ -35,6 +39,8 @@ class Comparison {
   // `lengths`, `messages`: of all that was sent less what was due; with `others` GCCL_Finalize's.
   static Comparison of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
                                std::uint64_t messages, const Others* others, bool uneven);
+  // After digests of which some rank has said that several communicators had failed: which all of them are.
+  Comparison of_failures(const Members& members) const;
   // Compares the calls before the one with this number, which gathered digests that differ.
   static Comparison of_histories(const Members& members, const History& history, std::uint32_t sequence);
 
@@ -44,9 +50,11 @@ class Comparison {
   // The call that it follows returns what it finds.
   bool ends_call() const { return of_ == Of::results; }
   // It frees the communicator; else it only precedes a call, or follows one.
-  bool frees() const { return of_ == Of::digests || of_ == Of::histories; }
+  bool frees() const { return of_ == Of::digests || of_ == Of::failures || of_ == Of::histories; }
   // The digests differ: the histories say in what.
   bool needs_histories() const;
+  // They agree, and do not say all that has failed.
+  bool needs_failures() const;
   // All call the same, but the sums of their lengths do not agree: the lengths say which.
   bool needs_lengths() const;
 
@@ -60,7 +68,7 @@ class Comparison {
   Found found(const Members& members, const Work& work, World* world) const;
 
  private:
-  enum class Of : std::uint8_t { descriptions, lengths, results, digests, histories };
+  enum class Of : std::uint8_t { descriptions, lengths, results, digests, failures, histories };
   Comparison(Of of, std::vector<std::uint64_t> mine, std::size_t words);
   static Comparison of_all(Of of, const Members& members, std::vector<std::uint64_t> mine);
   const std::uint64_t* of_rank(Rank r) const { return all_.data() + r * mine_.size(); }
@@ -68,11 +76,15 @@ class Comparison {
   Found in_lengths(const Members& members, const Work& work) const;
   Found in_results(const Members& members) const;
   Found in_digests(const Members& members, const Work& work, World* world) const;
+  void in_failures(World* world) const;
   Found in_histories(const Members& members, const Work& work) const;
+  // Of word `at` of all digests, the sum.
+  std::uint64_t sum_of(std::size_t at) const;
 
   Of of_;
   std::vector<std::uint64_t> mine_, all_;  // words; all ranks', by rank
   std::string call_;                       // results: which
+  std::vector<FailedHere> failed_;         // digests: those of this rank
 };
 
 // Another call's message is where one of `call` is due.
