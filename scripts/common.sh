@@ -1,6 +1,6 @@
 # Shared by quickstart and check: installing what is missing, building. Source it from the repository's root.
 
-# Names of Debian 12; not tried on Ubuntu 24.04.
+# Names of Debian 12 and 13; not tried on Ubuntu 24.04.
 PACKAGES=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libssl-dev libhwloc-dev libpugixml-dev)
 # Without the first two there is no simgrid engine, without the third no gccl fit, without the others no MPI: the build says so and
 # leaves them out.
