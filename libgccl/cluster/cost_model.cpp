@@ -90,7 +90,10 @@ std::vector<RingLoads> rings_of(const Part& cluster, const std::vector<Card>& ca
     }
     if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
     rings.push_back(ring_of(messages, v.channel));
-    rings.back().next = rings[0].next;  // channels drift apart, and then share links without meeting on them
+    // Channels drift apart, and then share links without meeting on them.
+    if (rings.size() == 1) rings[0].way = way_round(messages, 0, order.size);
+    rings.back().next = rings[0].next;
+    rings.back().way = rings[0].way;
     rings.back().chain = {chain.mean(false), chain.alone(), chain.busiest_ns()};
     rings.back().back = {back.mean(false), back.alone(), back.busiest_ns()};
   }

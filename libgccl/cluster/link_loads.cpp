@@ -415,11 +415,6 @@ Hop odd_of(const Part& cluster, const Groups& groups) {
   return odd.slowest();
 }
 
-LinkLoads::Next next_of(const Part& cluster, const Groups& groups) {
-  const Messages next = shifted(cluster, groups, 1);
-  return {.ring = ring_of(next), .slowest = next.slowest()};
-}
-
 }  // namespace
 
 LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups,

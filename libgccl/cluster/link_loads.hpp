@@ -28,8 +28,13 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
           .together = m.mean(true),
           .slowest = m.alone(),
           .chain = {},
-          .back = {}};
+          .back = {},
+          .way = {}};
 }
+
+// Of the ring whose hops are so many messages from `first` on.
+RingLoads::Way way_round(const Messages& m, std::size_t first, std::size_t hops);
+LinkLoads::Next next_of(const Part& cluster, const Groups& groups);
 
 // Member i of each group sends to member i + d.
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d);

@@ -48,16 +48,38 @@ struct RingLoads {
     double ns_per_byte = 0;  // the busiest link's share of a byte
   } chain, back;
 
-  // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
-  // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
-  // rank handles and combines the messages of all rings one after the other.
+  // The first channel's ring, as others are in it.
+  struct Way {
+    double hops = 0;
+    Hop around;             // the sum of all hops
+    double run = 0;         // the longest row of hops that are none of the slowest ones
+    Hop in_run;             // the mean of those
+    double slowest_ns = 0;  // for a byte, of any hop
+  } way;
+
+  // The longest way of so many steps in one ring. What arrives goes on at once, so with each step a message is one hop
+  // further, or where that takes longer the same hop carries the next one: T(h, s) = max(T(h, s - 1) + bytes, T(h - 1,
+  // s - 1) + latency + bytes). The way begins at the first slow hop behind the longest run of others, and goes round
+  // until it comes to that run; what steps are left it takes in there, or at the slow hop before it, or where ranks
+  // handle each step's messages for so long.
+  Cost longest_way(double steps, double bytes, Cost handling) const {
+    if (way.hops <= 0) return steps * next(bytes);
+    const Cost all = way.around(bytes), run = way.in_run(bytes);
+    const double rounds = std::floor(steps / way.hops), rest = steps - rounds * way.hops, slow = way.hops - way.run;
+    return rounds * all + std::min(rest, slow) * (all - way.run * run) / slow +
+           std::max(0.0, rest - slow) * std::max({run, bytes * way.slowest_ns, handling});
+  }
+
+  // `steps` steps of each of the rings, of messages of so many bytes. The slowest hop is never done before it has
+  // carried every step's bytes, and a rank handles and combines the messages of all rings one after the other.
   //
   // A message that leaves only once its receive is posted (`met`) waits for more: its receiver posts that when the
   // message before has come, is combined and goes on. With T(r, s) the end of step s on rank r that is T(r, s) =
   // max(T(r, s - 1), T(r - 1, s - 1)) + hop + combining, so the slowest hop's every step takes its whole latency.
   Cost operator()(double steps, double bytes, Cost combining, Cost gap_ns, bool met) const {
     const Cost in_turn = met ? steps * slowest(bytes) + combining : 0;
-    return std::max({steps * next(bytes) + combining, busiest.alpha_ns + steps * bytes * busiest.beta_ns_per_byte,
+    return std::max({longest_way(steps, bytes, channels * gap_ns) + combining + (channels - 1) * gap_ns,
+                     slowest.alpha_ns + steps * bytes * busiest.beta_ns_per_byte,
                      double(channels) * std::max(steps * gap_ns, combining), in_turn});
   }
 };
@@ -268,7 +290,7 @@ struct CostModel {
     const Cost latency = std::max(r.together(bytes) - busiest, met(bytes) ? r.slowest.alpha_ns : 0);
     const Cost idle =
         idle_in_step(share, steps, latency + c, std::max(exchange_gap_ns(), c), bytes * (share > mean ? alone : own));
-    return std::max({steps * r.next(bytes) + combining,
+    return std::max({r.longest_way(steps, bytes, 0) + combining,
                      r.busiest.alpha_ns + all_links + (r.channels - share + 2) * c + idle,
                      double(r.channels) * std::max(steps * exchange_gap_ns(), combining) + all_links / steps});
   }

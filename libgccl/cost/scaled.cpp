@@ -7,6 +7,7 @@ void scale(double by, Hop& h) { h.alpha_ns *= by; }
 void scale(double by, TreeLevel& l) { scale(by, l.one); }
 void scale(double by, RingLoads& r) {
   for (Hop* h : {&r.next, &r.next_alone, &r.busiest, &r.together, &r.slowest}) scale(by, *h);
+  for (Hop* h : {&r.way.around, &r.way.in_run}) scale(by, *h);
   for (auto* chain : {&r.chain, &r.back})
     for (Hop* h : {&chain->next_alone, &chain->slowest}) scale(by, *h);
 }
