@@ -4,6 +4,7 @@
 #include <nlopt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace {
@@ -22,9 +23,9 @@ double evaluated(unsigned, const double* x, double*, void* data) {
 
 namespace {
 
-// From x; leaves the best there.
+// From x; leaves the best there, and in `left` how many evaluations are.
 double search(nlopt_algorithm algorithm, unsigned n, const double* least, const double* most, double* x,
-              Objective& objective, int evaluations_max) {
+              Objective& objective, int evaluations_max, int& left) {
   nlopt_opt search = nlopt_create(algorithm, n);
   nlopt_set_lower_bounds(search, least);
   nlopt_set_upper_bounds(search, most);
@@ -40,6 +41,7 @@ double search(nlopt_algorithm algorithm, unsigned n, const double* least, const 
     best = value;
     std::copy(found.begin(), found.end(), x);
   }
+  left -= nlopt_get_numevals(search) + 1;
   nlopt_destroy(search);
   return best;
 }
@@ -49,7 +51,15 @@ double search(nlopt_algorithm algorithm, unsigned n, const double* least, const 
 extern "C" double gccl_minimise(unsigned n, const double* least, const double* most, double* x,
                                 double (*f)(const double*, void*), void* data, int evaluations_max) {
   Objective objective{f, data};
-  const int first = std::min(evaluations_max / 2, 300);
-  search(n > 1 ? NLOPT_LN_BOBYQA : NLOPT_LN_NELDERMEAD, n, least, most, x, objective, first);
-  return search(NLOPT_LN_SBPLX, n, least, most, x, objective, evaluations_max - first);
+  int left = evaluations_max;
+  search(n > 1 ? NLOPT_LN_BOBYQA : NLOPT_LN_NELDERMEAD, n, least, most, x, objective, std::clamp(left / 2, 1, 300),
+         left);
+  // Subplex ends where its simplex has become small, which need not be at a minimum: so again from there, with large
+  // steps, as long as that is worth it.
+  double best = INFINITY, before;
+  do {
+    before = best;
+    best = search(NLOPT_LN_SBPLX, n, least, most, x, objective, std::max(left, 1), left);
+  } while (left > 0 && best < 0.95 * before);
+  return best;
 }
