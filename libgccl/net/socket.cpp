@@ -22,6 +22,9 @@
 namespace gccl {
 namespace {
 
+// Of this process or this machine, and none of an address.
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
+
 const sockaddr_in& v4(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in&>(s); }
 sockaddr_in& v4(sockaddr_storage& s) { return reinterpret_cast<sockaddr_in&>(s); }
 const sockaddr_in6& v6(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in6&>(s); }
@@ -357,7 +360,13 @@ Status accept_from(int listener, Fd* out, SocketAddress* peer) {
 
 Status dial(const SocketAddress& address, Fd* out, int* error) {
   Fd fd = new_socket(address.family());
-  if (!fd) return system_error(kNoSocket, errno);
+  if (!fd) {
+    const int why = errno;
+    if (is_shortage(why)) return system_error(kNoSocket, why);
+    // As on a machine without IPv6: it may reach another address.
+    return Status::error(fmt::format("{}: {}", address.text(), std::generic_category().message(why)),
+                         GCCL_ERR_PEER_LOST);
+  }
   if (Status s = set_nodelay(fd.get()); !s.ok()) return s;
   if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR) {
     if (error) *error = errno;

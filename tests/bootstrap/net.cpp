@@ -1,12 +1,17 @@
 // Sockets, addresses and the log of refusals.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -37,6 +42,18 @@ std::pair<Fd, SocketAddress> listener(int family) {
   if (!listen_on(SocketAddress::loopback(0, family), &fd).ok()) return {};
   const SocketAddress at = SocketAddress::local_end(fd.get());
   return {std::move(fd), at};
+}
+
+// From now on the process has no IPv6, as on a machine without it.
+bool lose_ipv6() {
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{sizeof steps / sizeof steps[0], steps};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 }  // namespace
@@ -145,6 +162,28 @@ TEST_CASE("addresses know their text, kind and wire form") {
     CHECK(SocketAddress::from_wire(a.wire()) == a);
     CHECK(!a.text().empty());
   }
+}
+
+TEST_CASE("an address of a family that is not there is out of reach, and descriptors that run out are a shortage") {
+  const auto six = SocketAddress::loopback(9, AF_INET6), four = SocketAddress::loopback(9, AF_INET);
+  gccl::test::Child without([&] {
+    Fd fd;
+    int error = 0;
+    if (!lose_ipv6()) return 2;
+    const Status s = dial(six, &fd, &error);
+    if (s.code() != GCCL_ERR_PEER_LOST || s.text().find(six.text()) == std::string::npos) return 3;
+    const Status other = dial(four, &fd, &error);
+    return other.ok() || other.code() == GCCL_ERR_PEER_LOST ? 0 : 4;
+  });
+  CHECK(without.wait() == 0);
+  gccl::test::Child shortage([&] {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    Fd fd;
+    const Status s = dial(four, &fd);
+    return s.code() == GCCL_ERR_SYSTEM && s.text().find("ulimit -n") != std::string::npos ? 0 : 3;
+  });
+  CHECK(shortage.wait() == 0);
 }
 
 TEST_CASE("a connection is made without waiting, over both families") {

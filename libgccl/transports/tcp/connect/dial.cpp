@@ -137,7 +137,7 @@ PendingConnection::Next Dial::dial_next() {
   Status s = aborts || reserve_->hold() ? dial(to, &fd_, &error) : system_error("cannot make a socket", EMFILE);
   if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_, &error)).ok(); });
   const bool short_here = s.code() == GCCL_ERR_SYSTEM;
-  short_here_ |= short_here;
+  if (short_here) ++short_of_;
   if (!s.ok()) return failed(target_.for_peer && short_here ? Failure::no_descriptor : refusal(error), s.text());
   if (target_.request.kind == ConnectionRequest::Kind::stream)
     target_.request.connection = inbox_->begin_attempt(place(), &target_.request.fresh);
@@ -170,7 +170,7 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 PendingConnection::Next Dial::end_round() {
   // Where what is sent may be damaged, that is tried again like a refusal.
   if (unauthenticated_ && !settings_->checks) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
-  const int given_up = unauthenticated_ ? GCCL_ERR_AUTHENTICATION : short_here_ ? GCCL_ERR_SYSTEM : GCCL_ERR_PEER_LOST;
+  const int given_up = unauthenticated_ ? GCCL_ERR_AUTHENTICATION : all_short() ? GCCL_ERR_SYSTEM : GCCL_ERR_PEER_LOST;
   const bool in_time = Clock::now() - begun_ < target_.time_limit;
   if (target_.again) {
     if (left_ || !in_time || !(unanswered_ || silent_ || no_descriptor_ || unauthenticated_))
@@ -193,7 +193,8 @@ PendingConnection::Next Dial::end_round() {
 }
 
 PendingConnection::Next Dial::next_round(Clock::duration pause) {
-  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = short_here_ = false;
+  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
+  short_of_ = 0;
   failures_.clear();
   address_ = 0;
   attempt_ = std::min<Clock::duration>(std::max<Clock::duration>(2 * attempt_, kFirstAttempt),
@@ -211,7 +212,7 @@ void Dial::dropped(const Target& target) {
 
 PendingConnection::Next Dial::give_up(int result, const std::string& why) {
   if (target_.request.kind == ConnectionRequest::Kind::stream) inbox_->end_attempts(place(), false);
-  report(target_, result, why.c_str(), !short_here_ && !no_descriptor_);
+  report(target_, result, why.c_str(), !all_short() && !no_descriptor_);
   return Next::over;
 }
 

@@ -90,7 +90,8 @@ class Dial : public PendingConnection {
   Clock::duration silence_ = limit_;
   // Of this round.
   bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false, left_ = false;
-  bool short_here_ = false;  // this process had no descriptor
+  std::size_t short_of_ = 0;  // addresses, of this round, for which this process had no descriptor or no memory
+  bool all_short() const { return short_of_ == target_.addresses.size(); }
   std::string failures_;
 };
 
