@@ -77,7 +77,7 @@ void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
       thrown = caught();
     }
     lock.lock();
-    unreturned.fetch_sub(1, std::memory_order_relaxed);
+    unreturned.fetch_sub(1, std::memory_order_release);  // and what the function did is known
     if (op->status.ok() && !thrown.ok()) op->status = std::move(thrown);
   }
   innermost = frame.outer;

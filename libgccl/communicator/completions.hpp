@@ -22,7 +22,7 @@ extern std::atomic<std::uint32_t> waiting;
 inline bool due() { return waiting.load(std::memory_order_relaxed) > 0; }
 // Functions that have been given and have not returned: they may start calls.
 extern std::atomic<std::uint32_t> unreturned;
-inline bool to_come() { return unreturned.load(std::memory_order_relaxed) > 0; }
+inline bool to_come() { return unreturned.load(std::memory_order_acquire) > 0; }
 // Runs what is due, of all communicators, in this thread; true when there was something. Without locks.
 bool run_due();
 inline bool run() { return due() && run_due(); }

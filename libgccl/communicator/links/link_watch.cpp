@@ -31,7 +31,8 @@ LinkWatch::LinkWatch(Members members, double factor, double modelled, bool avoid
 // Another thread than last time may have polled elsewhere in between.
 fault::LinkReport LinkWatch::report(Ports& ports, std::int64_t now_ns) {
   fault::LinkReport r = reports_.report(ports.take_arrivals(), now_ns);
-  const std::uint64_t starved = starved_ns(), before = std::exchange(starved_ns_, starved);
+  const std::uint64_t starved = starved_ns(), before = starved_ns_;
+  if (starved > 0) starved_ns_ = starved;  // 0: the system did not say, for want of a descriptor, say
   if (std::exchange(reporter_, std::this_thread::get_id()) == std::this_thread::get_id() && starved > before)
     r.starved_ns = starved - before;
   return r;

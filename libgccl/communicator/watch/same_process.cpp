@@ -43,15 +43,18 @@ Watch::Here::~Here() {
   std::erase(here(), &record_);
 }
 
-// The wait there ends no sooner than that rank makes a call that it has not begun; a send to it may find room before.
-bool Watch::waits_for_call(const Record& record, const Record& other) {
+// The wait there ends no sooner than that rank makes a call that it has not begun, or than what is sent to it finds
+// room, where that may be.
+bool Watch::waits_for_call(const Record& record, const Record& other, bool may_find_room) {
   const Waiting& w = record.waiting_;
   switch (w.in) {
     case In::collective:
       return std::int32_t(w.sequence - other.history.last()) > 0 &&
-             ((w.receives && w.peer == other.rank_) || depends_on(record, other.rank_));
+             (((w.receives || may_find_room) && w.peer == other.rank_) || depends_on(record, other.rank_));
     case In::recv: return w.peer == other.rank_ && std::int32_t(w.message - other.messages.sent(record.rank_)) > 0;
-    case In::send: return w.peer == other.rank_ && std::int32_t(w.message - other.messages.received(record.rank_)) > 0;
+    case In::send:
+      return may_find_room && w.peer == other.rank_ &&
+             std::int32_t(w.message - other.messages.received(record.rank_)) > 0;
     default: return false;
   }
 }
@@ -60,10 +63,15 @@ void Watch::compare_same_process(Record& record, std::int64_t now_ns) {
   const Waiting& w = record.waiting_;
   if (!w.blocked || !record.differs_.what.ok()) return;
   const std::lock_guard lock(here_mutex());
-  const auto found = std::ranges::find_if(here(), [&](const Record* other) {
-    return other->id_ == record.id_ && other != &record && !other->broken.load(std::memory_order_relaxed) &&
-           waits_for_call(record, *other);
-  });
+  const auto find = [&](bool may_find_room) {
+    return std::ranges::find_if(here(), [&](const Record* other) {
+      return other->id_ == record.id_ && other != &record && !other->broken.load(std::memory_order_relaxed) &&
+             waits_for_call(record, *other, may_find_room);
+    });
+  };
+  auto found = find(false);
+  const bool certain = found != here().end();
+  if (!certain) found = find(true);
   if (found == here().end()) {
     record.alone_in_ = 0;
     return;
@@ -76,7 +84,7 @@ void Watch::compare_same_process(Record& record, std::int64_t now_ns) {
   const char* const theirs = w.in == In::collective ? "it" : w.in == In::recv ? "the send" : "the receive";
   const std::string missing = fmt::format("{} has not begun {}, which this process is, too",
                                           rank_text(other.rank_, record.world_rank_), theirs);
-  if (w.in != In::send && alone())
+  if (certain && alone())
     return differs(record, {rank_}, fmt::format("{}: {}, and its only thread waits here: {}", call, missing, kAdvice),
                    GCCL_ERR_INVALID_USAGE);
   if (std::exchange(record.alone_in_, w.number) != w.number) record.alone_since_ns_ = now_ns;
@@ -85,8 +93,8 @@ void Watch::compare_same_process(Record& record, std::int64_t now_ns) {
   if (const void* const by = other.thread.load(std::memory_order_relaxed);
       !by || by == record.thread.load(std::memory_order_relaxed))
     log_line(kLogWarnings,
-             fmt::format("{}, {}: has waited {} s: {}, and no other thread has made that rank's calls so far. If the "
-                         "thread that waits here is to make it, that never happens: {}",
+             fmt::format("{}, {}: has waited {} s: {}, and its latest collective, if it has made any, was no other "
+                         "thread's. If the thread that waits here is to make it, that never happens: {}",
                          rank_text(record.rank_, record.world_rank_, true), call, kSpeakNs / 1'000'000'000, missing,
                          kAdvice));
 }

@@ -134,7 +134,8 @@ std::uint64_t Watch::Messages::sum(Rank rank) const {
   return all;
 }
 
-bool Watch::alone() const { return one_thread() && !completions::to_come(); }
+// In this order: a function may start a thread before it returns.
+bool Watch::alone() const { return !completions::to_come() && one_thread(); }
 
 // ---- Ports ----
 

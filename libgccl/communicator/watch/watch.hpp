@@ -217,7 +217,7 @@ class Watch {
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
   void compare_self(Record& record);
-  static bool waits_for_call(const Record& record, const Record& other);
+  static bool waits_for_call(const Record& record, const Record& other, bool may_find_room);
   void compare_same_process(Record& record, std::int64_t now_ns);
   static bool depends_on(const Record& record, Rank rank);
   static bool waits_in_vain(const Record& record, const Peer& peer);
