@@ -13,29 +13,24 @@ namespace gccl {
 struct InOrderTree {
   Count places;
 
-  // `hop`: a message to a child at that distance on the left. A place sends to its left child first, and to the right
-  // one `apart_ns` later.
-  template <class HopTo>
-  Cost down(const HopTo& hop, Cost apart_ns) const {
+  // `hop`: of a message. A place sends to its left child first, and to the right one `apart_ns` later.
+  Cost down(Cost hop, Cost apart_ns) const {
     if (places < 2) return 0;
     const Count root = std::bit_floor(places);
-    const Cost child = hop(std::max<Count>(root / 2, 1));
-    const Cost left = child + InOrderTree{root - 1}.down(hop, apart_ns);
+    const Cost left = hop + InOrderTree{root - 1}.down(hop, apart_ns);
     if (places == root) return left;
     const Count beyond = places - root;
-    const Cost right = beyond == root - 1 ? left : child + InOrderTree{beyond}.down(hop, apart_ns);
+    const Cost right = beyond == root - 1 ? left : hop + InOrderTree{beyond}.down(hop, apart_ns);
     return std::max(left, apart_ns + right);
   }
   // The later of two messages waits `apart_ns` for the other one; the left one is combined first.
-  template <class HopTo>
-  Cost up(const HopTo& hop, Cost apart_ns, Cost combining) const {
+  Cost up(Cost hop, Cost apart_ns, Cost combining) const {
     if (places < 2) return 0;
     const Count root = std::bit_floor(places);
-    const Cost child = hop(std::max<Count>(root / 2, 1));
-    const Cost left = child + InOrderTree{root - 1}.up(hop, apart_ns, combining);
+    const Cost left = hop + InOrderTree{root - 1}.up(hop, apart_ns, combining);
     if (places == root) return left + combining;
     const Count beyond = places - root;
-    const Cost right = beyond == root - 1 ? left : child + InOrderTree{beyond}.up(hop, apart_ns, combining);
+    const Cost right = beyond == root - 1 ? left : hop + InOrderTree{beyond}.up(hop, apart_ns, combining);
     const Cost both = std::max(std::max(left, right), std::min(left, right) + apart_ns);
     return std::max(left + combining, both) + combining;
   }

@@ -89,7 +89,7 @@ struct Ways {
   // again.
   Cost along_tree(Rank nodes, double bytes) const {
     const InOrderTree places{nodes};
-    const auto hop = [&](Count) { return tree(bytes); };
+    const Cost hop = tree(bytes);
     return places.up(hop, second_taken_ns, tree_combine) + places.down(hop, second_sent_ns);
   }
 };
