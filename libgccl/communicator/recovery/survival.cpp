@@ -225,7 +225,7 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
                            .rank = std::int32_t(c_.rank()),
                            .text = text.c_str()};
   c_.forget_short_calls();  // which are not looked at before they are repeated
-  notifying_ = this_thread();
+  notifying_ = Watch::this_thread();
   try {
     call_(function_, reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
   } catch (...) {

@@ -27,6 +27,7 @@
 #include "gccl/gccl.h"
 #include "libgccl/communicator/recovery/policy.hpp"
 #include "libgccl/communicator/short_calls.hpp"
+#include "libgccl/communicator/watch/watch.hpp"
 
 namespace gccl {
 
@@ -105,13 +106,9 @@ class Survival {
   Status survive(Work&& work, const ShortCalls::Key* key);
   Status complete(Work&& work, const ShortCalls::Key* key, bool* completed);
   Status hand_back(const Descriptor& what);
-  static const void* this_thread() {
-    thread_local const char mark = 0;
-    return &mark;
-  }
   bool inside() const {
     const void* const in = notifying_.load(std::memory_order_relaxed);
-    return in && in == this_thread();
+    return in && in == Watch::this_thread();
   }
   static Status in_function();
   std::vector<Rank> known_failed();
