@@ -42,15 +42,17 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDe
   if (messages <= 0) return 0;
   const Windows w(double(channels) * messages, steps_each, double(channels));
   const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
-  double share = bytes * pairs.beta_ns_per_byte;
-  // It takes long to find, and is no more than this: latencies hide that of short messages.
-  constexpr double kMostStretch = 3;
-  if (stretch && kMostStretch * w.in_flight * share > one(bytes))
-    share *= 1 + waiting(messages, channels) * (*stretch - 1);
+  const double share = bytes * pairs.beta_ns_per_byte;
   // Those of the last window leave one gap after the other. Each takes as long as its own way, and all of them what
   // they share: where every pair has a link of its own, nothing.
-  return w.full * std::max(w.in_flight * std::max(gap_ns, share), one(bytes)) +
-         std::max(w.rest * gap_ns + one(bytes), one.alpha_ns + (w.rest + 1) * share);
+  const Cost even = w.full * std::max(w.in_flight * std::max(gap_ns, share), one(bytes)) +
+                    std::max(w.rest * gap_ns + one(bytes), one.alpha_ns + (w.rest + 1) * share);
+  // It takes long to find, and is no more than this: latencies hide that of short messages.
+  constexpr double kMostStretch = 3;
+  if (!stretch || kMostStretch * w.in_flight * share <= one(bytes)) return even;
+  // The last message's own way is part of what the ranks wait for.
+  const double waited = 1 + waiting(messages, channels) * (*stretch - 1);
+  return std::max(even, one.alpha_ns + double(channels) * messages * share * waited);
 }
 
 Cost meeting(Cost whole, Cost busiest, double in_flight) {
