@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # layers.sh SOURCE_FOLDER BUILD_FOLDER LIBRARY: no room includes one above it, nor refers to what one above it defines;
-# communicators name no transport, and the shared library holds nothing of the simulator. And one place reads the environment.
+# communicators name no transport, and the shared library holds nothing of the simulator. And one place reads the
+# environment, and no name is two types in one namespace.
 # A room is a folder of libgccl/, sim/ or sim/scenario/, or another folder at the top; a new one needs a place in this list.
 set -euo pipefail
 cd "$1"
@@ -78,6 +79,22 @@ done <<<"$objects" >"$work/files"
     if (count < 1000) { print "only " count + 0 " references found"; bad = 1 }
     exit bad
   }'
+
+# No name is two types in one namespace: a program that holds both has but one of each function that compilers write for
+# them. The layout is .clang-format's: what stands in a namespace begins its line.
+find libgccl sim cli pmpi nccl_tuner bench \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z | xargs -0 awk '
+  FNR == 1 { depth = 0 }
+  /^(inline )?namespace ([A-Za-z_:]+ )?\{$/ { name[++depth] = $(NF - 1) == "namespace" ? "" : $(NF - 1) "::" }
+  /^}  \/\/ namespace/ { --depth }
+  /^(class|struct|union|enum|enum class) [A-Za-z_]+( final)?( : [^;]*)?( \{.*)?$/ {
+    type = ""
+    for (i = 1; i <= depth && name[i] != ""; ++i) type = type name[i]
+    if (i <= depth) next  # without a name a namespace is that file alone
+    type = type ($1 $2 == "enumclass" ? $3 : $2); ++count
+    if (type in file) { print type ": two types, of " file[type] " and of " FILENAME; bad = 1 }
+    file[type] = FILENAME
+  }
+  END { if (count < 500) { print "only " count + 0 " types found"; bad = 1 } exit bad }'
 
 # Communicators know transports by their interface alone (libgccl/transports/transport.hpp).
 if grep -rniwE 'shm|tcp|mpi' libgccl/communicator; then

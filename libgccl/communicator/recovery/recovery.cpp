@@ -84,7 +84,7 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   Digest key{};
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
   job_ = job;
-  paths_ = Paths(rank_, contacts_);
+  paths_ = DatagramPaths(rank_, contacts_);
   start_detector();
 }
 

@@ -27,8 +27,8 @@
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/communicator/recovery/datagram.hpp"
+#include "libgccl/communicator/recovery/datagram_paths.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
-#include "libgccl/communicator/recovery/paths.hpp"
 #include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/fault/detector.hpp"
 #include "libgccl/fault/membership.hpp"
@@ -218,7 +218,7 @@ class Recovery {
   Rank rank_ = 0;
   std::vector<Contact> contacts_;
   std::unique_ptr<Datagrams> datagrams_;
-  Paths paths_;
+  DatagramPaths paths_;
   Status usable_;
   Fd wake_;
 

@@ -12,10 +12,10 @@
 
 namespace gccl {
 
-class Paths {
+class DatagramPaths {
  public:
-  Paths() = default;
-  Paths(Rank me, const std::vector<Contact>& contacts);
+  DatagramPaths() = default;
+  DatagramPaths(Rank me, const std::vector<Contact>& contacts);
 
   // Where it was heard last; all that it may have where it never was, or not since the last few were sent to it, and
   // now and then in any case: the way from there need not lead back, which only it knows.

@@ -1,4 +1,4 @@
-#include "libgccl/communicator/recovery/paths.hpp"
+#include "libgccl/communicator/recovery/datagram_paths.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace gccl {
 
-Paths::Paths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.size()) {
+DatagramPaths::DatagramPaths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.size()) {
   for (Rank r = 0; r < contacts.size(); ++r) {
     Path& path = paths_[r];
     path.near = contacts[r].near(contacts[me]);
@@ -20,7 +20,7 @@ Paths::Paths(Rank me, const std::vector<Contact>& contacts) : paths_(contacts.si
   }
 }
 
-void Paths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte> bytes) {
+void DatagramPaths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte> bytes) {
   Path& path = paths_[to];
   if (path.first_sent_ns == 0) path.first_sent_ns = now_ns();
   const bool all = path.heard_at == kNever || path.unanswered >= kUnansweredMax || path.sent++ % kOneOf == 0;
@@ -29,7 +29,7 @@ void Paths::send(const Datagrams& datagrams, Rank to, std::span<const std::byte>
     if (all || i == path.heard_at) datagrams.send(path.addresses[i], bytes);
 }
 
-void Paths::heard(Rank from, const SocketAddress& at) {
+void DatagramPaths::heard(Rank from, const SocketAddress& at) {
   Path& path = paths_[from];
   path.heard = true;
   const auto found = std::ranges::find(path.addresses, at);
@@ -38,18 +38,18 @@ void Paths::heard(Rank from, const SocketAddress& at) {
   path.unanswered = 0;
 }
 
-bool Paths::owns(Rank rank, const SocketAddress& at) const {
+bool DatagramPaths::owns(Rank rank, const SocketAddress& at) const {
   const Path& path = paths_[rank];
   const auto found = std::ranges::find(path.addresses, at);
   return found != path.addresses.end() && (path.near || path.heard_at == std::size_t(found - path.addresses.begin()));
 }
 
-bool Paths::never_heard(Rank rank, unsigned sent, std::int64_t since_ns) const {
+bool DatagramPaths::never_heard(Rank rank, unsigned sent, std::int64_t since_ns) const {
   const Path& path = paths_[rank];
   return !path.heard && path.unanswered >= sent && path.first_sent_ns != 0 && path.first_sent_ns <= since_ns;
 }
 
-std::string Paths::text(Rank rank) const {
+std::string DatagramPaths::text(Rank rank) const {
   std::vector<std::string> texts;
   for (const SocketAddress& a : paths_[rank].addresses) texts.push_back(a.text());
   return fmt::format("{}", fmt::join(texts, ", "));
