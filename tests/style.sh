@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# style.sh SOURCE_FOLDER: no file has a word for which there is a better one, the layout of C and C++ is .clang-format's,
-# and shellcheck has nothing to say of the scripts. Without clang-format 14 or shellcheck (other versions lay out otherwise)
-# it checks the words alone and skips the rest: 77.
+# style.sh SOURCE_FOLDER: no file has a word for which there is a better one, text ends by column 120, the layout of C
+# and C++ is .clang-format's, and shellcheck has nothing to say of the scripts. Without clang-format 14 or shellcheck
+# (other versions lay out otherwise) it checks words and text alone and skips the rest: 77.
 set -euo pipefail
 cd "$1"
 
@@ -41,6 +41,16 @@ if [ -n "$hits" ]; then
   done
   exit 1
 fi
+
+# Text of pages ends by column 120: all but tables, quoted blocks and words that are longer.
+pages=(README.md CONTRIBUTING.md docs/*.md examples/README.md)
+LC_ALL=C awk '
+  FNR == 1 { quoted = 0 }
+  /^ *```/ { quoted = !quoted }
+  quoted || /^(\||<!--)/ { next }
+  { line = $0; gsub(/[\200-\277]/, "", line); ++count }  # of a character in UTF-8 the first byte is left
+  length(line) > 120 && line ~ / [^ ]+ [^ ]/ { print FILENAME ":" FNR ": ends in column " length(line); bad = 1 }
+  END { if (count < 1000) { print "only " count + 0 " lines of text found"; bad = 1 } exit bad }' "${pages[@]}"
 
 for tool in clang-format-14 shellcheck; do
   command -v $tool >/dev/null || { echo "no $tool"; exit 77; }

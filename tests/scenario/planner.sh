@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # planner.sh GCCL SOURCE_FOLDER: a scenario's plans on a cluster with "backends" are those of real communicators there.
-# Rank 0 of real ranks, which plan as if each had a processor, says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
-# differed, the bench would find wrong elements or hang); nodes are names that ranks of one machine are given.
+# Rank 0 of real ranks, which plan as if each had a processor, says its plans by GCCL_LOG=2
+# (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they differed, the bench would find wrong
+# elements or hang); nodes are names that ranks of one machine are given.
 set -euo pipefail
 gccl=$1 source=$2
 folder=$(mktemp -d)

@@ -14,7 +14,6 @@
  *   close_port
  * Threads: an instance's ports may be used by several threads at once, each port by one thread at a time.
  */
-/* clang-format off */
 #ifndef GCCL_BACKEND_H
 #define GCCL_BACKEND_H
 
@@ -34,11 +33,12 @@ extern "C" {
 #define GCCL_HINT_FRESH 2u
 
 /* One message between this rank and a peer. Messages from a to b on one channel of a port meet b's receives from a on
- * that channel in order. The library owns it; it stays where it is from send/receive until it is complete or cancelled. */
+ * that channel in order. The library owns it; it stays where it is from send/receive until it is complete or cancelled.
+ */
 typedef struct GCCL_Transfer {
-  uint32_t peer;     /* rank in the port's communicator */
-  uint32_t channel;  /* 0 .. GCCL_Port_spec.channels - 1; channels must not wait for each other */
-  void* data;        /* what to send, or where it goes; null when there are no bytes, or when consume is set */
+  uint32_t peer;    /* rank in the port's communicator */
+  uint32_t channel; /* 0 .. GCCL_Port_spec.channels - 1; channels must not wait for each other */
+  void* data;       /* what to send, or where it goes; null when there are no bytes, or when consume is set */
   uint64_t bytes;
   /* Both sides' must be equal, as their bytes must. Where they are not, the receive ends with GCCL_ERR_MISMATCH and
    * *_found hold the sender's. */
@@ -47,8 +47,8 @@ typedef struct GCCL_Transfer {
    * are multiples of `grain` bytes (but for the last), and are aligned to 64 bytes. Called from receive or poll. */
   void (*consume)(struct GCCL_Transfer* transfer, const void* piece, uint64_t offset, uint64_t bytes);
   uint32_t grain;
-  uint32_t hints;    /* GCCL_HINT_*; a backend may ignore them */
-  int32_t result;    /* a GCCL_Result; set by the backend when the transfer is complete */
+  uint32_t hints; /* GCCL_HINT_*; a backend may ignore them */
+  int32_t result; /* a GCCL_Result; set by the backend when the transfer is complete */
   /* Until then the backend's own. */
   struct GCCL_Transfer* next;
   uint64_t backend[4];
@@ -60,10 +60,10 @@ typedef struct GCCL_Transfer {
 /* What a backend needs to know about the rank it serves. Everything outlives the instance. */
 typedef struct GCCL_Backend_environment {
   uint32_t struct_bytes;
-  uint32_t rank, size;        /* in the world */
-  const char* host;           /* ranks on one machine have the same text */
-  const char* secret;         /* "" when there is none: then nothing may listen beyond loopback */
-  const char* address;        /* IP address or interface to listen on; "" when the backend may choose */
+  uint32_t rank, size;                      /* in the world */
+  const char* host;                         /* ranks on one machine have the same text */
+  const char* secret;                       /* "" when there is none: then nothing may listen beyond loopback */
+  const char* address;                      /* IP address or interface to listen on; "" when the backend may choose */
   void (*log)(int level, const char* text); /* level 0: error, 1: warning, 2: information */
   /* 1: a thread of the library's own polls, besides those that call it. Missing where struct_bytes ends before it. */
   int64_t progress_thread;
@@ -71,7 +71,7 @@ typedef struct GCCL_Backend_environment {
 
 typedef struct GCCL_Port_spec {
   uint32_t struct_bytes;
-  uint32_t rank, size;        /* in the communicator */
+  uint32_t rank, size; /* in the communicator */
   uint32_t channels;
   uint64_t communicator;      /* a number that distinguishes the communicators of a job, the same on every rank */
   const uint32_t* node;       /* node[r]: which node rank r is on; valid during open_port and connect_port */
@@ -83,13 +83,13 @@ typedef struct GCCL_Port_spec {
 
 /* Why a port no longer works. */
 typedef struct GCCL_Fault {
-  int32_t result;  /* GCCL_ERR_PEER_LOST, GCCL_ERR_ABORTED, ... */
-  uint32_t peer;   /* the rank concerned: the one that is lost, or the one that called abort */
+  int32_t result; /* GCCL_ERR_PEER_LOST, GCCL_ERR_ABORTED, ... */
+  uint32_t peer;  /* the rank concerned: the one that is lost, or the one that called abort */
   char text[GCCL_BACKEND_TEXT_BYTES];
 } GCCL_Fault;
 
 typedef struct GCCL_Backend {
-  uint32_t abi;  /* GCCL_BACKEND_ABI */
+  uint32_t abi; /* GCCL_BACKEND_ABI */
   const char* name;
 
   /* One instance for each rank of this process. On failure: text (GCCL_BACKEND_TEXT_BYTES) says why. */
@@ -98,9 +98,10 @@ typedef struct GCCL_Backend {
 
   /* address: GCCL_BACKEND_ADDRESS_BYTES bytes, zeroed. */
   GCCL_Result (*open_port)(void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text);
-  /* addresses: size * GCCL_BACKEND_ADDRESS_BYTES, all zero for a rank without this backend. Sets reaches[r] to 1 for each
-   * rank it can serve, both ways; others it leaves. Rank r must come to the same answer about this rank. */
-  GCCL_Result (*connect_port)(void* port, const GCCL_Port_spec* spec, const void* addresses, uint8_t* reaches, char* text);
+  /* addresses: size * GCCL_BACKEND_ADDRESS_BYTES, all zero for a rank without this backend. Sets reaches[r] to 1 for
+   * each rank it can serve, both ways; others it leaves. Rank r must come to the same answer about this rank. */
+  GCCL_Result (*connect_port)(void* port, const GCCL_Port_spec* spec, const void* addresses, uint8_t* reaches,
+                              char* text);
   void (*port_connected)(void* port);
   void (*close_port)(void* port);
 
@@ -108,7 +109,8 @@ typedef struct GCCL_Backend {
    * data may change. */
   int (*send)(void* port, GCCL_Transfer* transfer);
   int (*receive)(void* port, GCCL_Transfer* transfer);
-  /* Makes progress; puts at most max complete transfers into done and returns how many. -1: the port no longer works. */
+  /* Makes progress; puts at most max complete transfers into done and returns how many. -1: the port no longer works.
+   */
   int (*poll)(void* port, GCCL_Transfer** done, int max);
   /* After -1. */
   void (*fault)(void* port, GCCL_Fault* fault);

@@ -23,7 +23,6 @@
  *   throws. A wait for a message that a rank has not sent, and still could, ends by the timeout alone;
  *   GCCL_Last_error() then says what every rank waits for.
  */
-/* clang-format off */
 #ifndef GCCL_H
 #define GCCL_H
 
@@ -63,25 +62,37 @@ typedef enum GCCL_Result {
   GCCL_ERR_AUTHENTICATION = 104, /* a peer could not prove that it knows the secret */
   GCCL_ERR_NOT_SUPPORTED = 105,  /* a right call that this build or backend cannot serve */
   GCCL_ERR_REVOKED = 106,        /* GCCL_Comm_revoke was called, here or elsewhere */
-  GCCL_ERR_RANKS_CHANGED = 107   /* ranks failed, and comm goes on with fewer: the call was not carried out, make it anew */
+  GCCL_ERR_RANKS_CHANGED = 107   /* ranks failed, comm goes on with fewer, and the call was not carried out */
 } GCCL_Result;
 
 typedef int32_t GCCL_Dtype;
 enum {
-  GCCL_INT8 = 0, GCCL_UINT8 = 1, GCCL_INT32 = 2, GCCL_UINT32 = 3, GCCL_INT64 = 4, GCCL_UINT64 = 5,
-  GCCL_FLOAT16 = 6, GCCL_FLOAT32 = 7, GCCL_FLOAT64 = 8, GCCL_BFLOAT16 = 9,
-  GCCL_INT16 = 100, GCCL_UINT16 = 101
+  GCCL_INT8 = 0,
+  GCCL_UINT8 = 1,
+  GCCL_INT32 = 2,
+  GCCL_UINT32 = 3,
+  GCCL_INT64 = 4,
+  GCCL_UINT64 = 5,
+  GCCL_FLOAT16 = 6,
+  GCCL_FLOAT32 = 7,
+  GCCL_FLOAT64 = 8,
+  GCCL_BFLOAT16 = 9,
+  GCCL_INT16 = 100,
+  GCCL_UINT16 = 101
   /* from 1000: GCCL_Type_create */
 };
 
 typedef int32_t GCCL_Op;
 enum {
-  GCCL_SUM = 0, GCCL_PROD = 1, GCCL_MAX = 2, GCCL_MIN = 3,
+  GCCL_SUM = 0,
+  GCCL_PROD = 1,
+  GCCL_MAX = 2,
+  GCCL_MIN = 3,
   GCCL_AVG = 4 /* the sum, in the elements' own type, divided by the number of ranks; integers truncate (docs/api.md) */
   /* from 1000: GCCL_Op_create */
 };
 
-typedef struct GCCL_Communicator* GCCL_Comm;    /* null is GCCL_COMM_NULL */
+typedef struct GCCL_Communicator* GCCL_Comm;     /* null is GCCL_COMM_NULL */
 typedef struct GCCL_Request_state* GCCL_Request; /* null is GCCL_REQUEST_NULL, which is complete */
 
 #define GCCL_COMM_NULL ((GCCL_Comm)0)
@@ -99,13 +110,13 @@ typedef int (*GCCL_Allgather_function)(const void* mine, void* all, size_t bytes
 /* How to start. Begin with GCCL_CONFIG_INIT; what is left alone comes from the environment (docs/start.md lists
  * the variables). Strings are copied. */
 typedef struct GCCL_Config {
-  size_t struct_bytes;  /* sizeof(GCCL_Config); set by GCCL_CONFIG_INIT */
-  int rank, size;       /* -1: from the environment */
-  const char* store;    /* where ranks meet: "tcp://HOST:PORT" (rank 0 listens) or "file:///PATH"; null: environment */
+  size_t struct_bytes; /* sizeof(GCCL_Config); set by GCCL_CONFIG_INIT */
+  int rank, size;      /* -1: from the environment */
+  const char* store;   /* where ranks meet: "tcp://HOST:PORT" (rank 0 listens) or "file:///PATH"; null: environment */
   GCCL_Allgather_function allgather; /* instead of a store */
   void* allgather_context;
   const char* secret;   /* shared secret; null: GCCL_SECRET, GCCL_SECRET_FILE, or none (then loopback only) */
-  const char* backends; /* such as "shm,tcp" (the default): the first that reaches a peer serves it; null: GCCL_BACKENDS */
+  const char* backends; /* "shm,tcp" (the default): the first that reaches a peer serves it; null: GCCL_BACKENDS */
   const char* host;     /* ranks with the same text are on one machine; null: found out */
   const char* address;  /* IP address or interface name to listen on; null: GCCL_ADDRESS, or found out */
   int64_t timeout_ms;   /* of each call; GCCL_TIMEOUT_NONE; -2: GCCL_TIMEOUT_MS, or none */
@@ -115,19 +126,20 @@ typedef struct GCCL_Config {
   { sizeof(GCCL_Config), -1, -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, -2, -1 }
 
 /* Makes this process one rank, and stores the communicator of all ranks in *world. Collective over all ranks; returns
- * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and several
- * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). One thread can make the ranks' calls
- * in a group (GCCL_Group_start) or as I-forms; a blocking call outside of one needs a thread for each rank: where it waits
- * for another rank of a process that has one thread, it is GCCL_ERR_INVALID_USAGE, and ends the communicator. */
+ * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and
+ * several times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). One thread can make the ranks'
+ * calls in a group (GCCL_Group_start) or as I-forms; a blocking call outside of one needs a thread for each rank: where
+ * it waits for another rank of a process that has one thread, it is GCCL_ERR_INVALID_USAGE, and ends the communicator.
+ */
 GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
-/* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. All are looked
- * at before any starts. */
+/* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. All are
+ * looked at before any starts. */
 GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
-/* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of all
- * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them; not where the communicator of all
- * ranks has failed or was freed before: then free those that are left by GCCL_Comm_free. Operations still in flight are an
- * error (GCCL_ERR_INVALID_USAGE), and are dropped. Where another thread waits in a call, or a function of GCCL_On_failure
- * or GCCL_On_complete is running, that is the error, and nothing is freed. */
+/* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of
+ * all ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them; not where the communicator
+ * of all ranks has failed or was freed before: then free those that are left by GCCL_Comm_free. Operations still in
+ * flight are an error (GCCL_ERR_INVALID_USAGE), and are dropped. Where another thread waits in a call, or a function of
+ * GCCL_On_failure or GCCL_On_complete is running, that is the error, and nothing is freed. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
 /* GCCL_VERSION_CODE of the library that runs; "0.1.0". */
@@ -165,12 +177,13 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
 /* ---- Going on without ranks that have failed: the semantics of MPI's ULFM ----
  *
  * A rank that fails ends its communicators with GCCL_ERR_PEER_LOST on all ranks. Those that are left then call
- * GCCL_Comm_shrink, and go on with the communicator that it makes. The calls below work on communicators that have failed,
- * or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or was on this
- * machine; one on another machine, where its transport has lost it, or it was silent for GCCL_DETECTION_MS. The others go on where they are more than half of
- * comm, or half with its first rank, or where every other process is known to have ended; else the calls return
- * GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these calls starts a thread. One that takes longer than the time
- * limit ends comm and all later ones of them with GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. */
+ * GCCL_Comm_shrink, and go on with the communicator that it makes. The calls below work on communicators that have
+ * failed, or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or
+ * was on this machine; one on another machine, where its transport has lost it, or it was silent for GCCL_DETECTION_MS.
+ * The others go on where they are more than half of comm, or half with its first rank, or where every other process is
+ * known to have ended; else the calls return GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these
+ * calls starts a thread. One that takes longer than the time limit ends comm and all later ones of them with
+ * GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. */
 
 /* Ends all operations of comm on every rank with GCCL_ERR_REVOKED, also those of ranks that wait for others than the
  * failed ones. Local; one rank suffices. */
@@ -180,88 +193,93 @@ GCCL_API GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm);
 GCCL_API GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count);
 /* This rank knows of all failures that GCCL_Comm_get_failed returns now. Local. */
 GCCL_API GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm);
-/* Collective over the ranks that have not failed. *flags becomes the bitwise AND of theirs, the same on all of them; so is
- * the result: GCCL_ERR_PEER_LOST, with *flags set, where a rank has failed that not all had acknowledged. */
+/* Collective over the ranks that have not failed. *flags becomes the bitwise AND of theirs, the same on all of them; so
+ * is the result: GCCL_ERR_PEER_LOST, with *flags set, where a rank has failed that not all had acknowledged. */
 GCCL_API GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags);
-/* Collective over the ranks that have not failed: stores a communicator of them, in the order of their ranks, in *out. Who
- * fails meanwhile is left out as well. */
+/* Collective over the ranks that have not failed: stores a communicator of them, in the order of their ranks, in *out.
+ * Who fails meanwhile is left out as well. */
 GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
-/* Collective over the ranks that have not failed: stores a communicator of them, and of at most `most` processes that have
- * called GCCL_Join, in *out. Waits until so many are there, for wait_ms at most (0: for those that wait already, which takes
- * 0.6 s), and goes on with those that are there; with none *out is what GCCL_Comm_shrink makes. The processes get the
- * numbers of ranks that have failed, that of GCCL_RANK where it is one, else the lowest, so that all others keep theirs when
- * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as
- * if it had not come. The same `most` on every rank; of the ranks' wait_ms the shortest counts. comm stays as it is, with
- * its own ranks. `most` >= 1. What joins is met at the job's
- * store (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
- * GCCL_ERR_MISMATCH where ranks ask for different things, on all of them; GCCL_ERR_NOT_SUPPORTED where there is no store,
- * or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port is taken, as by another communicator of the job that grows: one at a time. */
+/* Collective over the ranks that have not failed: stores a communicator of them, and of at most `most` processes that
+ * have called GCCL_Join, in *out. Waits until so many are there, for wait_ms at most (0: for those that wait already,
+ * which takes 0.6 s), and goes on with those that are there; with none *out is what GCCL_Comm_shrink makes. The
+ * processes get the numbers of ranks that have failed, that of GCCL_RANK where it is one, else the lowest, so that all
+ * others keep theirs when all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank
+ * as by shrink, a process as if it had not come. The same `most` on every rank; of the ranks' wait_ms the shortest
+ * counts. comm stays as it is, with its own ranks. `most` >= 1. What joins is met at the job's store
+ * (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
+ * GCCL_ERR_MISMATCH where ranks ask for different things, on all of them; GCCL_ERR_NOT_SUPPORTED where there is no
+ * store, or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port is taken, as by another communicator of
+ * the job that grows: one at a time. */
 GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, GCCL_Comm* out);
-/* Makes this process, which need be no rank yet, one of a job that runs, and stores the communicator that GCCL_Comm_grow
- * makes there in *comm: waits until the job's ranks call that, for GCCL_JOIN_TIMEOUT_MS (without limit by default). The
- * store, the secret and all settings that ranks must have in common are the job's; rank and size in `config` mean nothing.
- * GCCL_Init does the same where GCCL_JOIN is 1 in the environment (`gccl launch --spares`). Errors: GCCL_ERR_TIMEOUT;
- * GCCL_ERR_AUTHENTICATION for another secret; GCCL_ERR_INVALID_USAGE for another version or other settings, with what
- * differs, and for a rank of that job that has one thread and has not left it. The job goes on without it. */
+/* Makes this process, which need be no rank yet, one of a job that runs, and stores the communicator that
+ * GCCL_Comm_grow makes there in *comm: waits until the job's ranks call that, for GCCL_JOIN_TIMEOUT_MS (without limit
+ * by default). The store, the secret and all settings that ranks must have in common are the job's; rank and size in
+ * `config` mean nothing. GCCL_Init does the same where GCCL_JOIN is 1 in the environment (`gccl launch --spares`).
+ * Errors: GCCL_ERR_TIMEOUT; GCCL_ERR_AUTHENTICATION for another secret; GCCL_ERR_INVALID_USAGE for another version or
+ * other settings, with what differs, and for a rank of that job that has one thread and has not left it. The job goes
+ * on without it. */
 GCCL_API GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config);
-/* How many ranks of comm are new, the same on all ranks, and which, by their numbers now: at most `capacity` of them go to
- * ranks, which may be null when that is 0. New are those that joined when GCCL_Comm_grow or GCCL_Join made comm, or, since
- * it has recovered (below), in its last recovery; those that joined before that, too, where no blocking collective has
- * succeeded since they did. So the lowest rank that is not new has the state that one collective gives to those that are;
- * where that takes several, ranks keep in mind themselves which they have had. None for any other communicator. Local. */
+/* How many ranks of comm are new, the same on all ranks, and which, by their numbers now: at most `capacity` of them go
+ * to ranks, which may be null when that is 0. New are those that joined when GCCL_Comm_grow or GCCL_Join made comm, or,
+ * since it has recovered (below), in its last recovery; those that joined before that, too, where no blocking
+ * collective has succeeded since they did. So the lowest rank that is not new has the state that one collective gives
+ * to those that are; where that takes several, ranks keep in mind themselves which they have had. None for any other
+ * communicator. Local. */
 GCCL_API GCCL_Result GCCL_Comm_get_joined(GCCL_Comm comm, int* ranks, int capacity, int* count);
 
 /* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink, spare or rejoin in the environment is the policy of the
- * world. At most one communicator of a process has another one than GCCL_FAIL, which those have that are made from it. */
+ * world. At most one communicator of a process has another one than GCCL_FAIL, which those have that are made from it.
+ */
 typedef int32_t GCCL_Failure_policy;
 enum {
-  GCCL_FAIL = 0,  /* every call on comm returns an error that says who failed */
-  GCCL_SHRINK = 1, /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
+  GCCL_FAIL = 0,   /* every call on comm returns an error that says who failed */
+  GCCL_SHRINK = 1, /* a blocking collective makes comm smaller first, in place: its size and ranks change */
   GCCL_SPARE = 2,  /* it replaces them first, in place, by processes that wait in GCCL_Join, as far as there are any */
   GCCL_REJOIN = 3  /* the same, by processes that were started again as these ranks (GCCL_RANK), for which it waits */
 };
-/* With GCCL_SHRINK a blocking GCCL_Allreduce or GCCL_Barrier that finds ranks failed is repeated by those that are left: all
- * of them get the result of all ranks, or all of them that of those that are left. Any other blocking collective returns
- * GCCL_ERR_RANKS_CHANGED on all of them, once, as ranks and blocks have other numbers now; its input is as it was.
- * Sends, receives, I-forms and groups are never repeated: those in flight return GCCL_ERR_PEER_LOST, those begun after that
- * GCCL_ERR_RANKS_CHANGED until a blocking collective has returned it or GCCL_Comm_ack_failed was called
- * (docs/faults.md, "Policies", says what holds, and what it costs). Calls on comm must then be made by one thread at a time.
- * With GCCL_SPARE and GCCL_REJOIN every blocking collective returns GCCL_ERR_RANKS_CHANGED then, as those that have joined
- * have no input for it: GCCL_Comm_get_joined says who they are, and their GCCL_Join, or GCCL_Init, has returned. The others
- * wait for them for GCCL_REPLACE_WAIT_MS; ranks that nobody replaces are left out, as with GCCL_SHRINK.
- * Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as before. Errors:
- * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a rank has a policy
- * other than GCCL_FAIL, or processes that join could meet nobody, as there is no store. */
+/* With GCCL_SHRINK a blocking GCCL_Allreduce or GCCL_Barrier that finds ranks failed is repeated by those that are
+ * left: all of them get the result of all ranks, or all of them that of those that are left. Any other blocking
+ * collective returns GCCL_ERR_RANKS_CHANGED on all of them, once, as ranks and blocks have other numbers now; its input
+ * is as it was. Sends, receives, I-forms and groups are never repeated: those in flight return GCCL_ERR_PEER_LOST,
+ * those begun after that GCCL_ERR_RANKS_CHANGED until a blocking collective has returned it or GCCL_Comm_ack_failed was
+ * called (docs/faults.md, "Policies", says what holds, and what it costs). Calls on comm must then be made by one
+ * thread at a time. With GCCL_SPARE and GCCL_REJOIN every blocking collective returns GCCL_ERR_RANKS_CHANGED then, as
+ * those that have joined have no input for it: GCCL_Comm_get_joined says who they are, and their GCCL_Join, or
+ * GCCL_Init, has returned. The others wait for them for GCCL_REPLACE_WAIT_MS; ranks that nobody replaces are left out,
+ * as with GCCL_SHRINK. Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as
+ * before. Errors: GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a
+ * rank has a policy other than GCCL_FAIL, or processes that join could meet nobody, as there is no store. */
 GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
 
 enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
 /* What a function of GCCL_On_failure gets; valid until it returns. */
 typedef struct GCCL_Failure {
-  size_t struct_bytes;        /* sizeof(GCCL_Failure) of the library */
-  int32_t stage;              /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm goes on */
-  int32_t count;              /* ranks that failed: those known here when it is noticed, all that comm lost when recovered */
-  const int32_t* ranks;       /* their numbers in comm as it was before */
+  size_t struct_bytes;  /* sizeof(GCCL_Failure) of the library */
+  int32_t stage;        /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm goes on */
+  int32_t count;        /* ranks that failed: those known here when it is noticed, all that comm lost when recovered */
+  const int32_t* ranks; /* their numbers in comm as it was before */
   const int32_t* world_ranks; /* and in the world */
   int32_t size, rank;         /* comm's, now */
   const char* text;           /* the error, in words */
 } GCCL_Failure;
 typedef void (*GCCL_Failure_function)(GCCL_Comm comm, const GCCL_Failure* failure, void* context);
-/* Calls function(comm, failure, context) on this rank when a call on comm has failed as ranks have, whichever call that is,
- * GCCL_Comm_agree, GCCL_Comm_free and GCCL_Finalize among them, before that call returns: once when that is noticed, and with a policy other than GCCL_FAIL once more when comm has recovered, before the call is repeated or
- * returns. Null: no function. No lock of GCCL's is held; the function may take its time (the others wait), save and load
- * state, ask anything of comm, and make calls on communicators that have not failed. It must not communicate or agree
- * on comm nor free it, nor call GCCL_Finalize (GCCL_ERR_INVALID_USAGE). `context` must last until comm is freed or
- * GCCL_Finalize has returned. Calls that the function makes are none of a group that this thread has begun. A child of
- * split or shrink has no function. Local. */
+/* Calls function(comm, failure, context) on this rank when a call on comm has failed as ranks have, whichever call that
+ * is, GCCL_Comm_agree, GCCL_Comm_free and GCCL_Finalize among them, before that call returns: once when that is
+ * noticed, and with a policy other than GCCL_FAIL once more when comm has recovered, before the call is repeated or
+ * returns. Null: no function. No lock of GCCL's is held; the function may take its time (the others wait), save and
+ * load state, ask anything of comm, and make calls on communicators that have not failed. It must not communicate or
+ * agree on comm nor free it, nor call GCCL_Finalize (GCCL_ERR_INVALID_USAGE). `context` must last until comm is freed
+ * or GCCL_Finalize has returned. Calls that the function makes are none of a group that this thread has begun. A child
+ * of split or shrink has no function. Local. */
 GCCL_API GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void* context);
 
 /* ---- Memory that ranks of one machine reach in each other ---- */
 
-/* `bytes` bytes (at least 1), zeroed, at the beginning of a page. Any buffer may lie in such memory, or part of it; from
- * 32 KiB on other ranks of the machine read messages from it directly instead of asking the system for a copy, which
- * makes large collectives up to twice as fast. As good as ordinary memory for everything else; a child process shares it
- * with its parent, where it would have got a copy. Before or after GCCL_Init; any thread.
- * Errors: GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
+/* `bytes` bytes (at least 1), zeroed, at the beginning of a page. Any buffer may lie in such memory, or part of it;
+ * from 32 KiB on other ranks of the machine read messages from it directly instead of asking the system for a copy,
+ * which makes large collectives up to twice as fast. As good as ordinary memory for everything else; a child process
+ * shares it with its parent, where it would have got a copy. Before or after GCCL_Init; any thread. Errors:
+ * GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
 /* What GCCL_Mem_alloc gave, or null. No operation on it may be in flight. Other ranks let go of it with the next large
  * message that this rank sends them. */
@@ -274,9 +292,9 @@ GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
 GCCL_API GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype);
 GCCL_API GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype);
 /* inout[i] = inout[i] (+) in[i] for count elements. Must be associative and commutative. Runs in whatever thread makes
- * progress, never concurrently for one call. It must not call GCCL. Both arrays are aligned to the greatest power of two
- * that divides an element's size, to 16 bytes at most, where the caller's buffers are; some lie between other data of
- * GCCL's. A function that needs more than 16, as with AVX, copies the elements first. */
+ * progress, never concurrently for one call. It must not call GCCL. Both arrays are aligned to the greatest power of
+ * two that divides an element's size, to 16 bytes at most, where the caller's buffers are; some lie between other data
+ * of GCCL's. A function that needs more than 16, as with AVX, copies the elements first. */
 typedef void (*GCCL_Op_function)(const void* in, void* inout, size_t count, GCCL_Dtype dtype, void* context);
 GCCL_API GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op);
 /* No call that uses it may be in flight. */
@@ -296,8 +314,8 @@ GCCL_API GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, i
 /* sendbuf: count; recvbuf (root only): count. In place at the root: the input lies in recvbuf. */
 GCCL_API GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                  int root, GCCL_Comm comm);
-/* sendbuf: count; recvbuf: count. In place: the input lies in recvbuf. Every rank gets the same bits, apart from the sign
- * and payload of NaNs. */
+/* sendbuf: count; recvbuf: count. In place: the input lies in recvbuf. Every rank gets the same bits, apart from the
+ * sign and payload of NaNs. */
 GCCL_API GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                     GCCL_Comm comm);
 /* sendbuf: count; recvbuf: n*count. In place: the input is block r of recvbuf. */
@@ -331,7 +349,8 @@ GCCL_API GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t coun
 /* Returns once every rank has called it. */
 GCCL_API GCCL_Result GCCL_Barrier(GCCL_Comm comm);
 
-/* ---- Non-blocking forms: the same, and *request to wait for. Buffers and arrays of counts must stay until then. ---- */
+/* ---- Non-blocking forms: the same, and *request to wait for. Buffers and arrays of counts must stay until then. ----
+ */
 
 GCCL_API GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
                                 GCCL_Request* request);
@@ -347,23 +366,23 @@ GCCL_API GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t 
                                      GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
                                       GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request);
-GCCL_API GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
-                                          GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype,
+                                          GCCL_Op op, GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
                                            GCCL_Op op, GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
                                     GCCL_Request* request);
-GCCL_API GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
-                                     const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
-                                     GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls,
+                                     void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype,
+                                     GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
                                    GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
                                   GCCL_Comm comm, GCCL_Request* request);
 GCCL_API GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request);
 
-/* Waits, frees the request and sets it to GCCL_REQUEST_NULL (a copy of it must not be used then); returns the operation's
- * result. */
+/* Waits, frees the request and sets it to GCCL_REQUEST_NULL (a copy of it must not be used then); returns the
+ * operation's result. */
 GCCL_API GCCL_Result GCCL_Wait(GCCL_Request* request);
 /* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on.
  * GCCL_TIMEOUT_NONE: without a limit, as GCCL_Wait. Below that, as with 0, time is up already. */
@@ -383,8 +402,8 @@ typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
 GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
 /* Gives up the handle; the operation goes on, or its functions have returned. Sets it to GCCL_REQUEST_NULL. */
 GCCL_API GCCL_Result GCCL_Request_free(GCCL_Request* request);
-/* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For a rank that cannot go on, and
- * whose buffers are about to go. */
+/* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For a rank that cannot go on,
+ * and whose buffers are about to go. */
 GCCL_API GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code);
 /* Makes progress on every communicator of this process, without waiting. */
 GCCL_API GCCL_Result GCCL_Progress(void);
@@ -393,9 +412,9 @@ GCCL_API GCCL_Result GCCL_Progress(void);
  * returns the first error, also that of a call on a communicator in between that was refused or failed by itself. For
  * one thread that drives several ranks, and for sends and receives in any order. Nests. A thread that ends in between
  * gives its calls up, as by GCCL_Request_free: they go on, and use their buffers. What makes or frees communicators
- * (GCCL_Comm_split, _create, _free, _shrink, _grow) waits for the other ranks all the same, and so do GCCL_Comm_agree and
- * GCCL_Comm_set_on_failure: where this process is another rank of comm, too, they need a thread for each rank, and are
- * GCCL_ERR_INVALID_USAGE in between, and where the process has one thread. */
+ * (GCCL_Comm_split, _create, _free, _shrink, _grow) waits for the other ranks all the same, and so do GCCL_Comm_agree
+ * and GCCL_Comm_set_on_failure: where this process is another rank of comm, too, they need a thread for each rank, and
+ * are GCCL_ERR_INVALID_USAGE in between, and where the process has one thread. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
@@ -410,11 +429,11 @@ enum { GCCL_NAME_BYTES = 96, GCCL_DEVICE_CPU = 0, GCCL_DEVICE_GPU = 1 };
 
 /* A thing of this machine that ranks run on. Today: one CPU device for each NUMA node that this process may use. */
 typedef struct GCCL_Device {
-  size_t struct_bytes;    /* set by the caller to sizeof(GCCL_Device) */
-  int32_t kind;           /* GCCL_DEVICE_CPU */
-  int32_t numa, socket;   /* the operating system's numbers; -1: unknown */
-  int32_t cores, threads; /* physical cores, hardware threads */
-  uint64_t memory_bytes;  /* of the NUMA node */
+  size_t struct_bytes;        /* set by the caller to sizeof(GCCL_Device) */
+  int32_t kind;               /* GCCL_DEVICE_CPU */
+  int32_t numa, socket;       /* the operating system's numbers; -1: unknown */
+  int32_t cores, threads;     /* physical cores, hardware threads */
+  uint64_t memory_bytes;      /* of the NUMA node */
   char name[GCCL_NAME_BYTES]; /* the processor's model */
 } GCCL_Device;
 
@@ -426,8 +445,8 @@ GCCL_API GCCL_Result GCCL_Device_bind(int device);
 /* The device that the calling thread is bound to; -1 when it may run on several. */
 GCCL_API GCCL_Result GCCL_Device_current(int* device);
 
-/* What a machine or a cluster consists of. The caller owns it and frees it with GCCL_Topology_free; it never changes, so
- * any number of threads may read it. */
+/* What a machine or a cluster consists of. The caller owns it and frees it with GCCL_Topology_free; it never changes,
+ * so any number of threads may read it. */
 typedef struct GCCL_Topology_state* GCCL_Topology;
 
 typedef struct GCCL_Topology_device {
@@ -435,17 +454,17 @@ typedef struct GCCL_Topology_device {
   int32_t kind;        /* GCCL_DEVICE_CPU, GCCL_DEVICE_GPU */
   int32_t node;        /* 0 .. nodes-1 */
   int32_t numa;        /* number on its node; -1: unknown */
-  int32_t island;      /* devices of one number are joined by the devices' own links (NVLink, xGMI, a processor's bus) */
-  int32_t nic;         /* the nearest, an index for GCCL_Topology_get_nic; -1: none */
-  int32_t rank;        /* as the description says; -1: it does not */
+  int32_t island; /* devices of one number are joined by the devices' own links (NVLink, xGMI, a processor's bus) */
+  int32_t nic;    /* the nearest, an index for GCCL_Topology_get_nic; -1: none */
+  int32_t rank;   /* as the description says; -1: it does not */
   char name[GCCL_NAME_BYTES];
 } GCCL_Topology_device;
 
 typedef struct GCCL_Topology_nic {
-  size_t struct_bytes;  /* set by the caller to sizeof(GCCL_Topology_nic) */
+  size_t struct_bytes; /* set by the caller to sizeof(GCCL_Topology_nic) */
   int32_t node;
-  int32_t index;        /* on its node, from 0: NICs of one index make a rail */
-  int32_t numa;         /* -1: unknown */
+  int32_t index;         /* on its node, from 0: NICs of one index make a rail */
+  int32_t numa;          /* -1: unknown */
   double bandwidth_GBps; /* one way; 0: unknown */
   char name[GCCL_NAME_BYTES];
 } GCCL_Topology_nic;
@@ -455,8 +474,8 @@ GCCL_API GCCL_Result GCCL_Topology_discover(GCCL_Topology* out);
 /* A file: GCCL's cluster description (JSON, docs/formats.md), or the XML that NCCL reads (NCCL_TOPO_FILE) and writes
  * (NCCL_TOPO_DUMP_FILE). The first character shows which of them it is. */
 GCCL_API GCCL_Result GCCL_Topology_load(const char* path, GCCL_Topology* out);
-/* The same from `bytes` bytes at `text`; `name` stands for the file in error texts, and files that the description names
- * are relative to its folder. */
+/* The same from `bytes` bytes at `text`; `name` stands for the file in error texts, and files that the description
+ * names are relative to its folder. */
 GCCL_API GCCL_Result GCCL_Topology_parse(const char* text, size_t bytes, const char* name, GCCL_Topology* out);
 GCCL_API GCCL_Result GCCL_Topology_counts(GCCL_Topology topology, int* nodes, int* devices, int* nics);
 GCCL_API GCCL_Result GCCL_Topology_get_device(GCCL_Topology topology, int device, GCCL_Topology_device* info);
@@ -473,41 +492,41 @@ GCCL_API const char* GCCL_Last_error(void);
 
 /* Writes what this rank was doing, on all of its communicators: the latest 127 collectives of each, the oldest in
  * flight, and which messages are in flight and waited for. A path that ends in ".json" gets GCCL's form
- * (docs/formats.md), any other the pickle of PyTorch's flight recorder, for torchfrtrace; `gccl doctor` reads both. With GCCL_DUMP in the
- * environment the same is written when a communicator fails: the first, and later ones on which calls have ended since.
- * Local; any thread. Errors: GCCL_ERR_SYSTEM where the file cannot be written. */
+ * (docs/formats.md), any other the pickle of PyTorch's flight recorder, for torchfrtrace; `gccl doctor` reads both.
+ * With GCCL_DUMP in the environment the same is written when a communicator fails: the first, and later ones on which
+ * calls have ended since. Local; any thread. Errors: GCCL_ERR_SYSTEM where the file cannot be written. */
 GCCL_API GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path);
 
 enum { GCCL_METRICS_KINDS = 16 };
 typedef struct GCCL_Call_metrics {
-  const char* name;                    /* "allreduce", ...; null past the last kind */
-  uint64_t calls, failed;              /* the caller's own; not those that splitting and the like are made of */
-  uint64_t bytes;                      /* of user data, counted as nccl-tests does */
-  uint64_t time_ns;                    /* from start to completion, summed over the calls that were timed */
+  const char* name;       /* "allreduce", ...; null past the last kind */
+  uint64_t calls, failed; /* the caller's own; not those that splitting and the like are made of */
+  uint64_t bytes;         /* of user data, counted as nccl-tests does */
+  uint64_t time_ns;       /* from start to completion, summed over the calls that were timed */
   uint64_t time_ns_min, time_ns_max;
-  uint64_t timed;                      /* calls that were timed: small ones are sampled */
+  uint64_t timed; /* calls that were timed: small ones are sampled */
 } GCCL_Call_metrics;
 typedef struct GCCL_Metrics {
   size_t struct_bytes; /* set by the caller to sizeof(GCCL_Metrics) */
   GCCL_Call_metrics calls[GCCL_METRICS_KINDS];
   uint64_t messages_sent, messages_received;
-  uint64_t bytes_sent, bytes_received; /* on all backends, those of splitting and the like among them */
-  uint64_t plans_built, plans_reused;  /* schedules compiled, and calls that found theirs */
-  uint64_t waits_yielded;              /* times a wait gave up the processor */
-  const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, as gccl list algorithms names it; null: none */
-  const char* decided_by[GCCL_METRICS_KINDS]; /* and who chose it: "the model", "GCCL_TUNING_FILE", ... (docs/start.md) */
-  uint64_t failures_noticed;         /* times that calls on comm found ranks failed */
-  uint64_t recoveries, ranks_lost;   /* times that comm became smaller, by how many ranks together */
+  uint64_t bytes_sent, bytes_received;        /* on all backends, those of splitting and the like among them */
+  uint64_t plans_built, plans_reused;         /* schedules compiled, and calls that found theirs */
+  uint64_t waits_yielded;                     /* times a wait gave up the processor */
+  const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, by its name; null: none */
+  const char* decided_by[GCCL_METRICS_KINDS]; /* who chose it: "the model", ... (docs/start.md) */
+  uint64_t failures_noticed;                  /* times that calls on comm found ranks failed */
+  uint64_t recoveries, ranks_lost;            /* times that comm became smaller, by how many ranks together */
   uint64_t calls_repeated, calls_handed_back; /* after that; handed back: GCCL_ERR_RANKS_CHANGED */
   uint64_t suspicions, suspicions_withdrawn;  /* of the job's detector: ranks that were silent, and those heard again */
   uint64_t reconnects;     /* TCP connections of comm that broke and were made anew (GCCL_LINK_LOST_MS) */
   uint64_t bytes_repeated; /* that were sent once more over these */
   uint64_t frames_damaged; /* that came over TCP with a wrong checksum, and were not delivered (GCCL_LINK_CHECK) */
-  uint64_t links_slowed, links_recovered;     /* times that a link between two ranks of comm became slow, and recovered; the
-                                               * same on all ranks (GCCL_LINK_SLOW, docs/faults.md) */
-  int32_t slow_link_from, slow_link_to;       /* of the links that are slow now the slowest, by rank; -1: none is */
-  double slow_link_MBps, slow_link_expected_MBps; /* what it reached when that was found, in 10^6 bytes a second; 0: none is */
-  uint64_t plans_changed;                     /* times that calls from then on were planned around other links than before */
+  uint64_t links_slowed, links_recovered; /* times that a link between two ranks of comm became slow, and recovered; the
+                                           * same on all ranks (GCCL_LINK_SLOW, docs/faults.md) */
+  int32_t slow_link_from, slow_link_to;   /* of the links that are slow now the slowest, by rank; -1: none is */
+  double slow_link_MBps, slow_link_expected_MBps; /* what it reached, in 10^6 bytes a second; 0: none is */
+  uint64_t plans_changed; /* times that calls from then on were planned around other links than before */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);
@@ -516,15 +535,16 @@ GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* 
 typedef struct GCCL_Prediction {
   size_t struct_bytes;    /* set by the caller to sizeof(GCCL_Prediction) */
   double time_us;         /* by the model, of a call that runs alone; NaN where the algorithm has no closed form */
-  double group_time_us;   /* the same of all calls that were asked about since GCCL_Group_start; outside a group time_us */
+  double group_time_us;   /* of all calls asked about since GCCL_Group_start; outside a group time_us */
   const char* algorithm;  /* as gccl list algorithms names it; constant */
   const char* decided_by; /* "the model", "GCCL_TUNING_FILE", ... (docs/start.md); constant */
   char why[256];          /* how and why, in words; shortened where it is longer */
 } GCCL_Prediction;
-/* The prediction for a collective that is not made: nothing is sent, and no other rank needs to ask. `collective` is its
- * name, such as "allreduce"; `count` is what its function takes, of v-collectives the mean block. Between
+/* The prediction for a collective that is not made: nothing is sent, and no other rank needs to ask. `collective` is
+ * its name, such as "allreduce"; `count` is what its function takes, of v-collectives the mean block. Between
  * GCCL_Group_start and GCCL_Group_end the calls asked about count as one group: those on one communicator run one after
- * the other, those on several, or of several ranks of this process, at the same time. Any thread; needs no operation to end. */
+ * the other, those on several, or of several ranks of this process, at the same time. Any thread; needs no operation to
+ * end. */
 GCCL_API GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, size_t count, GCCL_Dtype dtype,
                                    GCCL_Prediction* prediction);
 
