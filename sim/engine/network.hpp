@@ -1,5 +1,6 @@
-// The seam between the executor of schedules and what plays the messages. Both engines share everything above it, so
-// that they agree where messages do not meet is a property of the networks alone (tests/engine/simgrid_agreement.cpp).
+// The seam between the executor of schedules and what plays the messages. Model, flow and SimGrid share everything
+// above it, so that they agree where messages do not meet is a property of the networks alone
+// (tests/engine/simgrid_agreement.cpp).
 #pragma once
 
 #include <concepts>

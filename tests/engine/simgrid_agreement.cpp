@@ -1,4 +1,4 @@
-// Both engines play the same definitions (sim/engine/network.hpp): how far their times are apart, on shipped clusters,
+// The engines play the same definitions (sim/engine/network.hpp): how far their times are apart, on shipped clusters,
 // and where. GCCL_WIDE=1, as scripts/long sets it, takes all shipped clusters and up to 64 ranks.
 #include <doctest/doctest.h>
 
