@@ -191,7 +191,7 @@ struct CostModel {
   OnDemand<std::vector<RingLoads>> rings;
   LinkLoads inside;  // of the ranks of each node, on every node at once
   LinkLoads rail;    // of the ranks with one place on their nodes, on every place at once
-  // The longest way through all_gather_recursive_doubling.hpp: empty, and for a byte of each rank's block; empty where
+  // The longest way through allgather/recursive_doubling.cpp: empty, and for a byte of each rank's block; empty where
   // routes are not known.
   OnDemand<Hop> doubling;
   // A byte's share of the busiest link while every node's ring hands a node's blocks round and every rail's ring one

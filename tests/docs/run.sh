@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Types every command block (```sh) of README.md, CONTRIBUTING.md, docs/*.md and examples/README.md, page by page, in a
 # copy of the repository whose build folder is this one, with a home of its own. A block below an HTML comment
-# "<!-- not run: WHY -->" is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with options that it has, and
-# every `build/release/PROGRAM` and `scripts/PROGRAM` is one.
+# "<!-- not run: WHY -->" is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with
+# options that it has, every `build/release/PROGRAM` and `scripts/PROGRAM` is one, and every link leads somewhere.
 #   run.sh BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail
 build=$1 source=$2
@@ -77,6 +77,25 @@ done < <(awk 'FNR == 1 { before = ""; first = "" }
               first != "" { if ($0 !~ /^\|[-:| ]+\|$/) print first; first = "" }
               /^\|/ && before !~ /^\|/ { first = FILENAME ":" FNR ": " $0 }
               { before = $0 }' "${pages[@]}")
+# links: PAGE TARGET of each link to a file or a heading of the repository.
+links() {
+  awk '/^ *```/ { quoted = !quoted } !quoted { print FILENAME " " $0 }' "${pages[@]}" |
+    grep -oE '^[^ ]+|\]\(([a-z.][A-Za-z0-9_./-]*)?(#[a-z0-9_-]+)?\)' |
+    awk '!/^\]/ { page = $0; next } { sub(/^\]\(/, ""); sub(/\)$/, ""); print page, $0 }' | sort -u
+}
+# headings PAGE: as a link to each has it after its #.
+headings() { sed -n 's/^##* //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
+followed=0
+while read -r page target; do
+  file=$page
+  [ "${target%%#*}" = "" ] || file=$(dirname "$page")/${target%%#*}
+  followed=$((followed + 1))
+  if [ ! -e "$work/repository/$file" ] || { [[ $target == *#* ]] && ! headings "$file" | grep -qx -- "${target#*#}"; }; then
+    echo "FAILED: $page has a link to $target, which does not exist" >&2
+    failed=$((failed + 1))
+  fi
+done < <(links)
+[ $followed -ge 100 ] || { echo "FAILED: found only $followed links" >&2; failed=$((failed + 1)); }
 # The sample of GCCL_LOG=2 has the settings that a job without other variables prints.
 settings=$(GCCL_LOG=2 "$build/gccl" launch -n 2 -- "$build/gccl" bench --max-bytes 8 2>&1 |
   sed -n 's/^gccl info: settings: \(.*\), more ranks than processors.*/\1/p')
