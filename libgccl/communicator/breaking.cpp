@@ -9,14 +9,14 @@ namespace gccl {
 Status reason(const Team& team, const Operation* op, const GCCL_Fault& f) {
   const Members& members = team.members;
   if (f.result == GCCL_ERR_TIMEOUT && op) {
-    // The other rank's words have come shortened; these are this rank's own.
+    // The other rank's words may have come shortened, which they say; these are this rank's own.
     Rank peer = team.rank();
     const std::string what = op->awaited(&peer);
     const Status mine =
         members.in_context(op->text(), Status::error(fmt::format("waiting for {}, {}{}", members.name(peer), what,
                                                                  team.world->watch->report(*team.record, now_ns())),
                                                      f.result));
-    return Status::error(fmt::format("{} ... {}", f.text, mine.text()), f.result);
+    return Status::error(fmt::format("{}; {}", f.text, mine.text()), f.result);
   }
   if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
   const std::string text =
