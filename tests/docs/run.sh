@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Types every command block (```sh) of README.md, CONTRIBUTING.md, docs/*.md and examples/README.md, page by page, in a
 # copy of the repository whose build folder is this one, with a home of its own. A block below an HTML comment
-# "<!-- not run: WHY -->" is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with
-# options that it has, every `build/release/PROGRAM` and `scripts/PROGRAM` is one, and every link leads somewhere.
+# "<!-- not run: WHY -->" is listed instead; each line of a ```text block below "<!-- printed -->" is one that the
+# page's commands print. Also: every `gccl VERB` anywhere in the text is a verb that there is, with options that it has,
+# every `build/release/PROGRAM` and `scripts/PROGRAM` is one, and every link leads somewhere.
 #   run.sh BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail
 build=$1 source=$2
@@ -26,7 +27,7 @@ blocks() {
     !inside && NF { why = "" }' "$1"
 }
 
-ran=0 left=0 failed=0
+ran=0 left=0 printed=0 failed=0
 for page in "${pages[@]}"; do
   rm -rf "$work/blocks" && mkdir "$work/blocks"
   blocks "$page"
@@ -50,6 +51,11 @@ for page in "${pages[@]}"; do
     echo "FAILED: $page: the last block below does not work when typed" >&2
     tail -25 "$work/log" >&2
   fi
+  while IFS= read -r line; do
+    printed=$((printed + 1))
+    grep -qxF -- "$line" "$work/log" || { echo "FAILED: $page: no command prints \"$line\"" >&2; failed=$((failed + 1)); }
+  done < <(awk '/^<!-- printed -->$/ { marked = 1; next } /^```text$/ && marked { inside = 1; next }
+                /^```/ { inside = marked = 0 } inside && NF' "$page")
 done
 
 verbs=$("$build/gccl" --help | awk '/^Commands/ {on = 1; next} /^$/ {on = 0} on {print $1}')
@@ -101,6 +107,7 @@ settings=$(GCCL_LOG=2 "$build/gccl" launch -n 2 -- "$build/gccl" bench --max-byt
   sed -n 's/^gccl info: settings: \(.*\), more ranks than processors.*/\1/p')
 grep -qF -- "gccl info: settings: ${settings:-none}, more ranks" docs/start.md ||
   { echo "FAILED: docs/start.md has other settings in its sample than the program prints: $settings" >&2; failed=$((failed + 1)); }
-echo "$ran blocks typed, $left not run, $failed failures"
+echo "$ran blocks typed, $left not run, $printed lines printed as the text has them, $failed failures"
 [ $ran -ge 8 ] || { echo "FAILED: found only $ran blocks" >&2; exit 1; }
+[ $printed -ge 9 ] || { echo "FAILED: found only $printed lines of what commands print" >&2; exit 1; }
 [ $failed -eq 0 ]
