@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/availability/study.hpp"
 
 namespace gccl::sim {
@@ -21,6 +23,17 @@ std::vector<T> list(const json::Node& node, F read) {
   if (!node.is_array()) return {read(node)};
   for (const json::Node& item : node.items(1, 64)) all.push_back(read(item));
   return all;
+}
+
+// A list whose settings are all different: each is a line or a point of its own.
+template <class T, class F>
+std::vector<T> distinct(const json::Node& node, F read) {
+  std::vector<T> all;
+  return list<T>(node, [&](const json::Node& item) {
+    const T value = read(item);
+    if (std::ranges::find(all, value) != all.end()) item.fail(fmt::format("{} appears twice", item.text()));
+    return all.emplace_back(value);
+  });
 }
 
 }  // namespace
@@ -54,8 +67,8 @@ AvailabilityStudy read_study(const json::Node& node, const std::function<std::st
   const auto count = [](std::int64_t most) {
     return [most](const json::Node& n) { return std::uint64_t(n.integer(0, most)); };
   };
-  s.cards = list<std::uint64_t>(node.at("cards"),
-                                [](const json::Node& n) { return std::uint64_t(n.integer(1, 10'000'000)); });
+  s.cards = distinct<std::uint64_t>(node.at("cards"),
+                                    [](const json::Node& n) { return std::uint64_t(n.integer(1, 10'000'000)); });
   if (const auto n = node.find("cards_per_node")) s.cards_per_node = std::uint64_t(n->integer(1, 1024));
   for (const std::uint64_t cards : s.cards)
     if (cards % s.cards_per_node)
@@ -65,7 +78,7 @@ AvailabilityStudy read_study(const json::Node& node, const std::function<std::st
   if (const auto n = node.find("seed")) s.seed = std::uint64_t(n->integer(0, INT64_MAX));
   const json::Node checkpoint = node.at("checkpoint");
   checkpoint.allow({"every_s", "write_s"});
-  s.intervals = list<double>(checkpoint.at("every_s"), [](const json::Node& n) { return seconds(n, 1); });
+  s.intervals = distinct<double>(checkpoint.at("every_s"), [](const json::Node& n) { return seconds(n, 1); });
   s.write = seconds(checkpoint.at("write_s"));
   const auto time = [&](const char* key, double* to) {
     if (const auto n = node.find(key)) *to = seconds(*n);
@@ -75,10 +88,10 @@ AvailabilityStudy read_study(const json::Node& node, const std::function<std::st
   time("shrink_s", &s.shrink);
   time("step_s", &s.step);
   time("repair_s", &s.repair);
-  s.policies = list<AvailabilityPolicy>(
+  s.policies = distinct<AvailabilityPolicy>(
       node.at("policies"), [](const json::Node& n) { return AvailabilityPolicy(n.one_of(kAvailabilityPolicies)); });
   s.spares = {0};
-  if (const auto n = node.find("spares")) s.spares = list<std::uint64_t>(*n, count(100'000));
+  if (const auto n = node.find("spares")) s.spares = distinct<std::uint64_t>(*n, count(100'000));
   double failures = 0;
   for (const std::uint64_t cards : s.cards)
     failures += failures_per_second(s, cards) * s.days * kDay * double(s.replicas) * double(s.intervals.size()) *

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "libgccl/base/counted.hpp"
 #include "sim/availability/study.hpp"
 #include "sim/report/canvas.hpp"
 
@@ -16,24 +17,41 @@ using Json = nlohmann::json;
 
 std::string name_of(const Json& setting) {
   std::string name = setting["policy"].get<std::string>();
-  if (name != "shrink") name += fmt::format(", {} spares", setting["spare_nodes"].get<std::uint64_t>());
+  if (name != "shrink") name += ", " + counted(setting["spare_nodes"].get<std::uint64_t>(), "spare");
   return name;
+}
+
+// Three digits, and all of a whole number's: 3.1, 7130.
+std::string digits(double number) {
+  return number < 1000 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
+}
+
+// A length of time below an axis.
+std::string tick(double s) {
+  return s < 600     ? fmt::format("{:.3g} s", s)
+         : s < 36000 ? fmt::format("{:.3g} min", s / 60)
+                     : fmt::format("{:.3g} h", s / 3600);
 }
 
 void expect(Json* all, bool ok, std::string text, std::string found) {
   all->push_back({{"text", std::move(text)}, {"found", std::move(found)}, {"ok", ok}});
 }
 
-// Goodput against the checkpoint interval: a line for each policy and number of spares, dots for what the formula says.
+// Goodput against the checkpoint interval: a line for each policy and number of spares, with a dot at each interval,
+// and circles for what the formula says. Where colours come again, lines are dashed.
 std::string chart(const Json& result, std::uint64_t cards) {
   static constexpr const char* kColors[] = {"#1565c0", "#2e7d32", "#c62828", "#6a1b9a",
                                             "#ef6c00", "#00838f", "#5d4037", "#455a64"};
-  constexpr double kLeft = 60, kTop = 46, kWidth = 620, kHeight = 300;
+  static constexpr const char* kDashes[] = {"", "6 3", "2 2", "9 3 2 3"};
+  constexpr double kLeft = 60, kTop = 46, kWidth = 620, kHeight = 300, kRight = kLeft + kWidth, kEntry = 20;
   double least = 100, first = 1e300, last = 0;
-  std::map<std::string, std::vector<const Json*>> lines;
+  std::vector<std::pair<std::string, std::map<double, const Json*>>> lines;  // by interval
   for (const Json& s : result["settings"]) {
     if (s["cards"] != cards) continue;
-    lines[name_of(s)].push_back(&s);
+    const std::string name = name_of(s);
+    auto line = std::ranges::find(lines, name, [](const auto& l) { return l.first; });
+    if (line == lines.end()) line = lines.insert(line, {name, {}});
+    line->second[s["every_s"].get<double>()] = &s;
     least = std::min(least, s["goodput_percent"].get<double>());
     first = std::min(first, s["every_s"].get<double>());
     last = std::max(last, s["every_s"].get<double>());
@@ -43,36 +61,39 @@ std::string chart(const Json& result, std::uint64_t cards) {
   const auto x = [&](double s) { return kLeft + kWidth * std::log(s / first) / std::log(last / first); };
   const auto y = [&](double percent) { return kTop + kHeight * (100 - percent) / (100 - least); };
   Canvas c;
-  c.text(kLeft, 20, fmt::format("{} cards: work that is kept, % of the time", cards), 14, Canvas::Anchor::start,
-         "#263238", true);
+  c.text(kLeft, 20, fmt::format("{}: work that is kept, % of the time", counted(cards, "card")), 14,
+         Canvas::Anchor::start, "#263238", true);
   for (double p = least; p <= 100; p += (100 - least) / 5) {
-    c.line(kLeft, y(p), kLeft + kWidth, y(p), "#cfd8dc", 0.6);
+    c.line(kLeft, y(p), kRight, y(p), "#cfd8dc", 0.6);
     c.text(kLeft - 6, y(p) + 4, fmt::format("{:.0f}", p), 11, Canvas::Anchor::end);
   }
-  std::size_t i = 0;
-  for (const auto& [name, points] : lines) {
-    const char* const color = kColors[i % std::size(kColors)];
-    for (std::size_t k = 0; k < points.size(); ++k) {
-      const Json& p = *points[k];
-      const double px = x(p["every_s"]), py = y(p["goodput_percent"]);
-      if (k > 0) c.line(x((*points[k - 1])["every_s"]), y((*points[k - 1])["goodput_percent"]), px, py, color, 1.8);
-      if (!p["daly_percent"].is_null()) c.box(px - 3, y(p["daly_percent"]) - 3, 6, 6, "none", color);
-      if (i == 0) {
-        const double s = p["every_s"];
-        c.text(px, kTop + kHeight + 16,
-               s < 600     ? fmt::format("{:.0f} s", s)
-               : s < 36000 ? fmt::format("{:.0f} min", s / 60)
-                           : fmt::format("{:.0f} h", s / 3600),
-               11, Canvas::Anchor::middle);
-      }
-    }
-    c.line(kLeft + kWidth + 14, kTop + 20 * double(i) + 6, kLeft + kWidth + 34, kTop + 20 * double(i) + 6, color, 2);
-    c.text(kLeft + kWidth + 40, kTop + 20 * double(i) + 10, name, 12);
-    ++i;
+  double taken = 0;  // by labels of the axis, which never overlap
+  for (const auto& [s, point] : lines.front().second) {
+    const double half = Canvas::width_of(tick(s), 11) / 2;
+    if (x(s) - half < taken) continue;
+    c.text(x(s), kTop + kHeight + 16, tick(s), 11, Canvas::Anchor::middle);
+    taken = x(s) + half + 4;
   }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const char* const color = kColors[i % std::size(kColors)];
+    const char* const dash = kDashes[i / std::size(kColors) % std::size(kDashes)];
+    std::optional<std::pair<double, double>> before;
+    for (const auto& [s, p] : lines[i].second) {
+      const double px = x(s), py = y((*p)["goodput_percent"]);
+      if (before) c.line(before->first, before->second, px, py, color, 1.8, dash);
+      before = {px, py};
+      c.box(px - 1.6, py - 1.6, 3.2, 3.2, color, color);
+      if (!(*p)["daly_percent"].is_null()) c.box(px - 4, y((*p)["daly_percent"]) - 4, 8, 8, "none", color);
+    }
+    const double entry = kTop + kEntry * double(i);
+    c.line(kRight + 14, entry + 6, kRight + 34, entry + 6, color, 2, dash);
+    c.text(kRight + 40, entry + 10, lines[i].first, 12);
+  }
+  const double legend_ends = kTop + kEntry * double(lines.size()) + 14;
   c.text(kLeft + kWidth / 2, kTop + kHeight + 34, "work between two checkpoints", 12, Canvas::Anchor::middle);
-  c.text(kLeft + kWidth + 14, kTop + 20 * double(i) + 14, "circles: Daly's formula", 11);
-  return c.document(kLeft + kWidth + 190, kTop + kHeight + 46, fmt::format("Goodput of {} cards", cards));
+  c.text(kRight + 14, legend_ends, "circles: Daly's formula", 11);
+  return c.document(kRight + 190, std::max(kTop + kHeight + 46, legend_ends + 12),
+                    "Goodput of " + counted(cards, "card"));
 }
 
 }  // namespace
@@ -118,10 +139,10 @@ Json availability_json(const AvailabilityStudy& s, const std::vector<Availabilit
            worst_daly < 0 ? "no restarts that never wait for a node, which it is about"
                           : fmt::format("{:.3g} points at worst", worst_daly * 100));
   for (const auto& [cards, time] : s.mttf)
-    expect(
-        &expectations, mttf[cards] && std::abs(*mttf[cards] / time - 1) <= s.mttf_tolerance,
-        fmt::format("{} cards: a failure every {:.3g} h, within {:.3g} %", cards, time / 3600, s.mttf_tolerance * 100),
-        mttf[cards] ? fmt::format("{:.3g} h", *mttf[cards] / 3600) : "no failure");
+    expect(&expectations, mttf[cards] && std::abs(*mttf[cards] / time - 1) <= s.mttf_tolerance,
+           fmt::format("{}: a failure every {} h, within {:.3g} %", counted(cards, "card"), digits(time / 3600),
+                       s.mttf_tolerance * 100),
+           mttf[cards] ? digits(*mttf[cards] / 3600) + " h" : "no failure");
   Json intervals = Json::array();
   for (const auto& [cards, time] : mttf)
     if (time)
@@ -146,14 +167,13 @@ Json availability_json(const AvailabilityStudy& s, const std::vector<Availabilit
 }
 
 std::string availability_text(const Json& r) {
-  std::string text =
-      fmt::format("{}: {:.4g} days, {} replicas, failures of {}\n", r["name"].get<std::string>(),
-                  r["days"].get<double>(), r["replicas"].get<unsigned>(), r["failures"].get<std::string>());
+  std::string text = fmt::format("{}: {:.4g} {}, {}, failures of {}\n", r["name"].get<std::string>(),
+                                 r["days"].get<double>(), r["days"] == 1 ? "day" : "days",
+                                 counted(r["replicas"].get<unsigned>(), "replica"), r["failures"].get<std::string>());
   for (const Json& i : r["intervals"])
-    text += fmt::format(
-        "{} cards: a failure every {:.3g} h; best checkpoint interval {:.3g} min by Young, {:.3g} min by Daly\n",
-        i["cards"].get<std::uint64_t>(), i["mttf_s"].get<double>() / 3600, i["young_s"].get<double>() / 60,
-        i["daly_s"].get<double>() / 60);
+    text += fmt::format("{}: a failure every {} h; best checkpoint interval {} min by Young, {} min by Daly\n",
+                        counted(i["cards"].get<std::uint64_t>(), "card"), digits(i["mttf_s"].get<double>() / 3600),
+                        digits(i["young_s"].get<double>() / 60), digits(i["daly_s"].get<double>() / 60));
   text += fmt::format("{:>8}  {:<20}{:>10}{:>10}{:>9}{:>9}{:>8}{:>7}{:>7}{:>9}{:>9}\n", "cards", "policy", "every s",
                       "goodput", "+-", "Daly", "write", "lost", "down", "waiting", "missing");
   const auto known = [](const Json& percent) {
@@ -176,7 +196,7 @@ std::string availability_html(const Json& r) {
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\"><title>{0}</title>\n<style>body{{font:14px "
-      "sans-serif;margin:2em;color:#263238}}pre{{font-size:12px}}"
+      "sans-serif;margin:2em;color:#263238;overflow-wrap:anywhere}}pre{{font-size:12px;overflow-wrap:normal}}"
       "@media screen{{div,pre{{overflow-x:auto}}}}@media (max-width:640px){{body{{margin:1em}}}}"
       "@media print{{svg{{max-width:100%}}pre{{font-size:8pt}}}}</style>\n<h1>{0}</h1>\n<p>{1}</p>\n<p>Failure rates: "
       "{2} ({3}).</p>\n",

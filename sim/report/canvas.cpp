@@ -44,10 +44,11 @@ void Canvas::frame(double x, double y, double w, double h) {
       x, y, w, h);
 }
 
-void Canvas::line(double x1, double y1, double x2, double y2, std::string_view color, double width) {
-  lines_ +=
-      fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
-                  x1, y1, x2, y2, color, width);
+void Canvas::line(double x1, double y1, double x2, double y2, std::string_view color, double width,
+                  std::string_view dash) {
+  lines_ += fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", x1, y1,
+      x2, y2, color, width, dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
 }
 
 void Canvas::arc(double x1, double x2, double y, double depth, std::string_view color) {
@@ -62,12 +63,6 @@ void Canvas::cables(double x1, double y1, double x2, double y2, double bend, std
       "data-cables=\"{}\"><title>{}: {}</title></path>\n",
       x1, y1, (x1 + x2) / 2, (y1 + y2) / 2 - 2 * bend, x2, y2, color, std::min(1 + 0.5 * std::log2(double(count)), 5.0),
       count, escaped(name), counted(count, "cable"));
-}
-
-void Canvas::dashes(double x1, double y1, double x2, double y2, std::string_view color) {
-  lines_ += fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-dasharray=\"2 5\"/>\n", x1,
-      y1, x2, y2, color);
 }
 
 void Canvas::box(double x, double y, double w, double h, std::string_view fill, std::string_view edge) {

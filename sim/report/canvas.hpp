@@ -18,13 +18,14 @@ std::string_view cut(std::string_view words, std::size_t bytes);
 class Canvas {
  public:
   void frame(double x, double y, double w, double h);
-  void line(double x1, double y1, double x2, double y2, std::string_view color, double width = 1.2);
+  // `dash`: lengths of strokes and gaps, as SVG has them; empty for a line without gaps.
+  void line(double x1, double y1, double x2, double y2, std::string_view color, double width = 1.2,
+            std::string_view dash = {});
   // A curve that hangs `depth` below the line y.
   void arc(double x1, double x2, double y, double depth, std::string_view color);
   // `count` cables side by side, as one line that is bent upwards by `bend`; `name` is shown where the pointer rests.
   void cables(double x1, double y1, double x2, double y2, double bend, std::string_view color, std::size_t count,
               std::string_view name);
-  void dashes(double x1, double y1, double x2, double y2, std::string_view color);
   void box(double x, double y, double w, double h, std::string_view fill, std::string_view edge);
   enum class Anchor { start, middle, end };
   void text(double x, double y, std::string_view words, double size = 12, Anchor anchor = Anchor::start,

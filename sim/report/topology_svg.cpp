@@ -252,8 +252,9 @@ class Drawing {
         // Like the NICs' their lines meet above the nodes, and so cross none.
         const auto idle = layers.empty() ? std::vector<double>() : idle_switches(x[0]);
         const double more = left + s.x + 48;
-        if (!idle.empty()) canvas_.dashes(more, y_ + tallest / 2 - 26, more, y_ - 6, color(Tier::leaf));
-        for (const double to : idle) canvas_.dashes(more, y_ - 6, to, tops[0] + kLayerHeight, color(Tier::leaf));
+        if (!idle.empty()) canvas_.line(more, y_ + tallest / 2 - 26, more, y_ - 6, color(Tier::leaf), 1, "2 5");
+        for (const double to : idle)
+          canvas_.line(more, y_ - 6, to, tops[0] + kLayerHeight, color(Tier::leaf), 1, "2 5");
         continue;
       }
       const double top = y_ + tallest - s.picture->height();

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "sim/availability/study.hpp"
 #include "tests/support/json_schema.hpp"
@@ -42,6 +43,23 @@ std::string complaint_of(const Json& more) {
     return text.substr(text.find(": /") + 2);
   }
   return "accepted";
+}
+
+// The drawing of one number of cards, from a study of few days.
+std::string drawing_of(const Json& every, const Json& spares, const Json& policies) {
+  Json document = kStudy;
+  document.update({{"cards", 1024}, {"days", 2}, {"replicas", 1}, {"spares", spares}, {"policies", policies}});
+  document["checkpoint"]["every_s"] = every;
+  const AvailabilityStudy s = study_of(document);
+  const std::string page = availability_html(availability_json(s, simulate(s)));
+  return page.substr(page.find("<svg"), page.find("</svg>") - page.find("<svg"));
+}
+
+std::vector<double> numbers_behind(const std::string& text, const std::string& before) {
+  std::vector<double> all;
+  for (std::size_t at = 0; (at = text.find(before, at)) != std::string::npos;)
+    all.push_back(std::stod(text.substr(at += before.size())));
+  return all;
 }
 
 }  // namespace
@@ -157,6 +175,36 @@ TEST_CASE("a chart of settings that all keep everything ends, and has a scale") 
   for (const char* no_number : {"nan", "inf"}) CHECK(page.find(no_number) == std::string::npos);
 }
 
+TEST_CASE("a line of a chart goes from left to right, whatever the order in the study, and one interval is a dot") {
+  const std::string given = drawing_of({612, 120, 3600, 300}, 4, "restart");
+  const std::vector<double> from = numbers_behind(given, "<line x1=\""), to = numbers_behind(given, "x2=\"");
+  REQUIRE(from.size() == 6 + 3 + 1);  // of the scale, between four intervals, in the legend
+  for (std::size_t i = 0; i < from.size(); ++i) CHECK(from[i] < to[i]);
+  const std::string one = drawing_of(300, 4, "restart");
+  CHECK(one.find("width=\"3.2\"") != std::string::npos);
+  CHECK(one.find("width=\"3.2\"") == one.rfind("width=\"3.2\""));
+}
+
+TEST_CASE("a chart of many policies shows each name once, tells lines apart, and labels of an axis do not overlap") {
+  Json spares = Json::array();
+  for (int i = 1; i <= 20; ++i) spares.push_back(i);
+  const std::string chart = drawing_of({60, 61, 62, 600}, spares, {"restart", "shrink"});
+  const double height = numbers_behind(chart, "height=\"").at(0);
+  for (const double y : numbers_behind(chart, " y=\"")) CHECK(y < height);
+  CHECK(chart.find(">restart, 1 spare<") < chart.find(">restart, 2 spares<"));
+  CHECK(chart.find(">restart, 2 spares<") < chart.find(">restart, 10 spares<"));
+  // The legend's lines: colour and dashes.
+  std::set<std::string> looks;
+  for (std::size_t at = 0; (at = chart.find("stroke-width=\"2\"", at)) != std::string::npos; ++at) {
+    const std::size_t begin = chart.rfind("stroke=", at);
+    looks.insert(chart.substr(begin, chart.find("/>", at) - begin));
+  }
+  CHECK(looks.size() == 21);
+  CHECK(chart.find(">60 s<") != std::string::npos);
+  CHECK(chart.find(">61 s<") == std::string::npos);
+  CHECK(chart.find(">10 min<") != std::string::npos);
+}
+
 TEST_CASE("shipped rates and studies fit their schemas, and say what was published") {
   const JsonSchema rates_schema(read_json(kRoot / "sim/availability/failures.schema.json")),
       study_schema(read_json(kRoot / "sim/availability/availability.schema.json"));
@@ -186,6 +234,11 @@ TEST_CASE("shipped rates and studies fit their schemas, and say what was publish
 
 TEST_CASE("what is wrong with a study is said") {
   CHECK(complaint_of({{"policies", "shrnk"}}).starts_with("/policies: found \"shrnk\"; did you mean \"shrink\"?"));
+  CHECK(complaint_of({{"spares", {4, 8, 4}}}) == "/spares/2: 4 appears twice");
+  CHECK(complaint_of({{"policies", {"spare", "spare"}}}) == "/policies/1: \"spare\" appears twice");
+  CHECK(complaint_of({{"cards", {8, 8}}}) == "/cards/1: 8 appears twice");
+  CHECK(complaint_of({{"checkpoint", {{"every_s", {60, "1min"}}, {"write_s", 1}}}}) ==
+        "/checkpoint/every_s/1: \"1min\" appears twice");
   CHECK(complaint_of({{"cards", 12}}) == "/cards: 12 cards are no whole nodes of 8");
   CHECK(complaint_of({{"days", 0}}).starts_with("/days"));
   CHECK(complaint_of({{"checkpoint", {{"every_s", 0}, {"write_s", 1}}}}).starts_with("/checkpoint/every_s"));
