@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr std::string_view kPageStyle = R"(
 table.list { border-collapse: collapse; font-size: 13.5px; }
 table.list td, table.list th { padding: 3px 14px 3px 0; border-bottom: 1px solid var(--line); text-align: left; }
-table.list td.n, table.list th.n { text-align: right; font-variant-numeric: tabular-nums; }
+table.list td.n, table.list th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
 /* Wide tables scroll in their card. On a phone so do drawings, which would be too small to read. */
 @media screen { .card { overflow-x: auto; } }

@@ -29,6 +29,8 @@ table.map td { padding: 4px 8px; border-radius: 4px; color: #111; min-width: 84p
 table.map td small { display: block; opacity: .75; }
 table.list { border-collapse: collapse; font-size: 13.5px; }
 table.list td, table.list th { padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); text-align: left; }
+table.list td.n { white-space: nowrap; }
+table.list + h4 { margin-top: 16px; }
 pre { overflow-x: auto; max-height: 300px; font: 12px var(--mono); background: var(--paper); padding: 10px; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
 /* Wide tables scroll in their card. On a phone so do drawings, which would be too small to read. */
@@ -82,7 +84,21 @@ double time_of(const Json& cell, const std::string& whose) {
   return cell["tried"][0]["time_us"].get<double>() * (1 + r / 100);
 }
 
-// Times against sizes, both logarithmic, of what was found and of what planners choose.
+// At most some ten marks of an axis of times: decades, where there are fewer than two of these 1, 2 and 5 of each, and
+// where this is too few as well both ends.
+std::vector<double> time_marks(double low, double high) {
+  std::vector<double> marks;
+  for (const std::vector<double>& digits : {std::vector<double>{1}, {1, 2, 5}}) {
+    marks.clear();
+    for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10)
+      for (const double digit : digits)
+        if (digit * decade >= low && digit * decade <= high) marks.push_back(digit * decade);
+    if (marks.size() >= 2) return marks;
+  }
+  return {low, high};
+}
+
+// Times against sizes, both logarithmic, of what was found and of what planners choose; empty where there is no size.
 std::string curves(const std::vector<const Json*>& cells) {
   constexpr double kLeft = 70, kRight = 620, kTop = 20, kBottom = 280;
   const std::pair<std::string, std::string> kLines[] = {{"openmpi", "Open MPI's rules"},
@@ -90,27 +106,36 @@ std::string curves(const std::vector<const Json*>& cells) {
                                                         {"planner", "GCCL's planner"},
                                                         {"best", "the fastest"}};
   constexpr std::string_view kLineColors[] = {"#999999", "#d55e00", "#0072b2", "#009268"};
-  double low_b = 1e300, high_b = 0, low = 1e300, high = 0;
+  std::set<double> sizes;
+  double low = 1e300, high = 0;
   for (const Json* c : cells)
     for (const auto& [key, title] : kLines) {
       const double us = time_of(*c, key), bytes = (*c)["bytes"].get<double>();
       if (!(us > 0) || bytes <= 0) continue;
-      low_b = std::min(low_b, bytes), high_b = std::max(high_b, bytes), low = std::min(low, us),
-      high = std::max(high, us);
+      sizes.insert(bytes);
+      low = std::min(low, us), high = std::max(high, us);
     }
-  if (!(high_b > low_b) || !(high > 0)) return {};
+  if (sizes.empty()) return {};
+  const double low_b = *sizes.begin(), high_b = std::max(*sizes.rbegin(), low_b * 2);
   high = std::max(high, low * 1.01);
   const auto x = [&](double b) { return kLeft + (kRight - kLeft) * std::log(b / low_b) / std::log(high_b / low_b); };
   const auto y = [&](double us) { return kBottom - (kBottom - kTop) * std::log(us / low) / std::log(high / low); };
   Canvas canvas;
   canvas.line(kLeft, kBottom, kRight, kBottom, "#b0bec5");
   canvas.line(kLeft, kTop, kLeft, kBottom, "#b0bec5");
-  for (double us = std::pow(10, std::ceil(std::log10(low))); us <= high; us *= 10) {
+  for (const double us : time_marks(low, high)) {
     canvas.line(kLeft, y(us), kRight, y(us), "#eceff3");
     canvas.text(kLeft - 6, y(us) + 4, format_time(us), 11, Canvas::Anchor::end);
   }
-  canvas.text(kLeft, kBottom + 18, json::format_bytes(std::uint64_t(low_b)), 11, Canvas::Anchor::middle);
-  canvas.text(kRight, kBottom + 18, json::format_bytes(std::uint64_t(high_b)), 11, Canvas::Anchor::middle);
+  // The largest size has its label, and of the others those that leave room.
+  const auto half = [](double b) { return Canvas::width_of(json::format_bytes(std::uint64_t(b)), 11) / 2 + 2; };
+  double taken = 0;
+  for (const double b : sizes) {
+    const double last = *sizes.rbegin();
+    if (b != last && (x(b) - half(b) < taken || x(b) + half(b) > x(last) - half(last))) continue;
+    canvas.text(x(b), kBottom + 18, json::format_bytes(std::uint64_t(b)), 11, Canvas::Anchor::middle);
+    taken = x(b) + half(b);
+  }
   double legend = kTop;
   for (std::size_t k = 0; k < std::size(kLines); ++k) {
     double last_x = -1, last_y = 0;
@@ -120,6 +145,7 @@ std::string curves(const std::vector<const Json*>& cells) {
       if (last_x >= 0)
         canvas.line(last_x, last_y, x(bytes), y(us), kLineColors[k], k + 1 == std::size(kLines) ? 2.2 : 1.4);
       last_x = x(bytes), last_y = y(us);
+      canvas.box(last_x - 1.8, last_y - 1.8, 3.6, 3.6, kLineColors[k], kLineColors[k]);
     }
     if (last_x < 0) continue;
     canvas.line(kRight + 16, legend, kRight + 40, legend, kLineColors[k], 2);
@@ -131,10 +157,11 @@ std::string curves(const std::vector<const Json*>& cells) {
 
 std::string regret_row(std::string_view who, const Json& r) {
   if (r.is_null()) return fmt::format("<tr><td>{}</td><td colspan=\"4\">nothing to compare</td></tr>", who);
-  return fmt::format("<tr><td>{}</td><td>{:.3g} %</td><td>{:.3g} %</td><td>{:.3g} %: {}</td><td>{} of {}</td></tr>\n",
-                     who, r["mean_percent"].get<double>(), r["p95_percent"].get<double>(),
-                     r["worst_percent"].get<double>(), escaped(place_text(r["worst_at"])),
-                     r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>());
+  return fmt::format(
+      "<tr><td>{}</td><td class=\"n\">{:.3g} %</td><td class=\"n\">{:.3g} %</td><td>{:.3g} %: {}</td><td "
+      "class=\"n\">{} of {}</td></tr>\n",
+      who, r["mean_percent"].get<double>(), r["p95_percent"].get<double>(), r["worst_percent"].get<double>(),
+      escaped(place_text(r["worst_at"])), r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>());
 }
 
 std::string changes(const Json& document, const std::string& whose, Operations operations, std::string_view title) {
@@ -143,7 +170,7 @@ std::string changes(const Json& document, const std::string& whose, Operations o
   std::string out = fmt::format(
       "<h4>{}</h4><table class=\"list\"><tr><th>call</th><th>now</th><th>better</th><th>saves</th></tr>\n", title);
   for (const Json& c : all)
-    out += fmt::format("<tr><td>{}</td><td>{} ({})</td><td>{} ({})</td><td>{:.3g} %</td></tr>\n",
+    out += fmt::format("<tr><td>{}</td><td>{} ({})</td><td>{} ({})</td><td class=\"n\">{:.3g} %</td></tr>\n",
                        escaped(c["at"].get<std::string>()), escaped(c["now"].get<std::string>()),
                        format_time(c["now_us"]), escaped(c["best"].get<std::string>()), format_time(c["best_us"]),
                        (1 - c["best_us"].get<double>() / c["now_us"].get<double>()) * 100);
@@ -182,8 +209,11 @@ std::string collective_section(const std::string& kind, const std::vector<const 
   std::vector<const Json*> most;
   for (const auto& [bytes, row] : grid)
     if (const auto at = row.find(*ranks.rbegin()); at != row.end()) most.push_back(at->second);
-  return out + fmt::format("</div>\n<div class=\"card\"><h4>Time against size, {}</h4>\n{}</div>\n",
-                           counted(*ranks.rbegin(), "rank"), curves(most));
+  out += "</div>\n";
+  if (const std::string drawing = curves(most); !drawing.empty())
+    out += fmt::format("<div class=\"card\"><h4>Time against size, {}</h4>\n{}</div>\n",
+                       counted(*ranks.rbegin(), "rank"), drawing);
+  return out;
 }
 
 std::string file_section(const ShownFile& f, std::size_t i) {

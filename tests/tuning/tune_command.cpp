@@ -333,6 +333,30 @@ TEST_CASE("the page holds maps, curves, what to change and the files; nothing is
   for (const char* outside : {"src=\"http", "href=\"http", "@import"}) CHECK(html.find(outside) == std::string::npos);
 }
 
+TEST_CASE("the page's curves have dots, marks on both axes, and are left out where there is no size") {
+  const Folder folder;
+  const std::string page = (folder.path / "p.html").string();
+  const auto of = [&](const char* collective, const char* bytes) {
+    REQUIRE(run_gccl({"tune", "host", "--quiet", "--refine", "0", "--bisections", "0", "--confirm", "0", "--ranks", "4",
+                      "--collectives", collective, "--bytes", bytes, "--html", page})
+                .code == 0);
+    return read_text(page);
+  };
+  const auto count = [](const std::string& text, const std::string& what) {
+    std::size_t n = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  const std::string one = of("allgather", "1MiB"), two = of("allgather", "1MiB,2MiB");
+  // NCCL's rules choose nothing on this machine: three times at each size.
+  CHECK(count(one, "width=\"3.6\"") == 3);
+  CHECK(count(two, "width=\"3.6\"") == 6);
+  for (const std::string& html : {one, two}) CHECK(count(html, "text-anchor=\"end\"") >= 2);
+  CHECK(two.find(">1 MiB</text>") != std::string::npos);
+  CHECK(two.find(">2 MiB</text>") != std::string::npos);
+  CHECK(of("barrier", "8").find("Time against size") == std::string::npos);
+}
+
 TEST_CASE("tune says what is wrong with what it is asked, before it works") {
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"no-such"}, "no-such"},
