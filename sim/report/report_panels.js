@@ -181,7 +181,7 @@ function numbers(section, columns) {
   const place = h("div");
   const draw = metric => {
     const rows =
-        section.series.map(s => [{cell: s.name, by: s.name}, ...section.columns.map(column => {
+        section.series.map(s => [{cell: h("span", {class: "name"}, s.name), by: s.name}, ...section.columns.map(column => {
                              const p = s.points.find(q => q.x === column.x), value = p ? metric.of(p.run) : null;
                              return {
                                cell: p ? metric.show(value) : "",

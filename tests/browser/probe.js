@@ -218,6 +218,10 @@ for (const e of document.querySelectorAll("body *")) {
   if (e.getBoundingClientRect().right > innerWidth + 0.5)
     wrong(`<${e.tagName.toLowerCase()} class="${e.className}"> reaches beyond the window`);
 }
+// The names that stay in sight while a table scrolls leave place for what they are the names of.
+for (const cell of document.querySelectorAll("table.numbers:not(.plain) td:first-child"))
+  if (cell.getBoundingClientRect().width > Math.max(innerWidth * 0.55, 60))
+    wrong(`"${cell.textContent.slice(0, 40)}" takes ${cell.getBoundingClientRect().width} of the window`);
 // On paper there is nothing to click, and no hint that one could.
 const rules = [...document.styleSheets[0].cssRules].filter(r => r.media?.mediaText === "print");
 if (rules.length === 0) wrong("no rules for print");

@@ -194,6 +194,20 @@ void test_edges(const Open& open) {
   check_equal(found.at("timelines"), json{5, 0}, "edges: operations drawn");
 }
 
+// Words without a blank break, wherever names and descriptions stand.
+void test_long_words(const Open& open) {
+  const std::string word(300, 'x');
+  json runs = json::array();
+  for (const char* name : {"ring", "hierarchical(recursive_doubling,recursive_doubling)"})
+    for (const std::uint64_t bytes : {64, 4096}) {
+      runs.push_back(run(word, "allreduce", name, bytes, 5));
+      runs.back()["label"] = word;
+      runs.push_back(run("c", "allreduce", name, bytes, 5));
+    }
+  const json found = open("long", document(word, std::move(runs)));
+  if (!found.is_null()) check_equal(found.at("title"), word, "long: the heading");
+}
+
 void test_empty(const Open& open) {
   for (const json& result : {json::object(), document("none", json::array())}) {
     const json found = open("empty", result);
@@ -206,10 +220,16 @@ void test_other_pages(const std::filesystem::path& folder, const std::string& br
   const std::pair<const char*, const char*> kPages[] = {
       {"tune", "tune l40s-box --collectives allreduce --bytes 8,1MiB --ranks 2,8 --confirm 0 --html"},
       {"step", "run decode-tensor-8 --html"},
-      {"availability", "availability availability/meta-rsc --html"}};
+      {"availability", "availability availability/meta-rsc --html"},
+      {"validation", "validate long.csv --cluster pcie-box --html"}};
+  std::ofstream csv(folder / "long.csv");
+  csv << "system,collective,bytes,time_us,nodes,gpus_per_node\n";
+  for (const std::string& system : {std::string(200, 'x'), std::string("short")})
+    for (const int bytes : {64, 4096}) csv << system << ",allreduce," << bytes << ",20,1,8\n";
+  csv.close();
   for (const auto& [name, command] : kPages) {
     const std::string page = (folder / name).string() + ".html", frame = page + ".frame.html", dom = page + ".dom";
-    check(gccl::test::shell(fmt::format("'{}' {} '{}' >'{}' 2>&1", GCCL_PROGRAM, command, page, dom)) == 0,
+    check(gccl::test::shell(fmt::format("'{}' {} '{}' >'{}' 2>&1", GCCL_PROGRAM, command, page, dom), folder) == 0,
           fmt::format("{}: the program failed: {}", name, content(dom)));
     std::ofstream(frame) << fmt::format(
         "<!DOCTYPE html><iframe src='{}.html' style='width:390px;height:800px;border:0'></iframe><script>"
@@ -252,6 +272,7 @@ int main() {
   test_marks(open);
   test_operations(open);
   test_all_shown(open);
+  test_long_words(open);
   test_empty(open);
   test_other_pages(folder.path, browser);
   folder.kept = failures > 0;

@@ -66,6 +66,29 @@ TEST_CASE("gccl validate: errors, statistics and outliers of a table, on every e
   }
 }
 
+TEST_CASE("gccl validate: a system without a name has one in the figures, which one system alone has no row of") {
+  const Folder folder;
+  folder.write("two.json", kFourCards);
+  const std::string row = ",1,2,all_reduce,ring,auto,1048576,108.8576,,,src,n\n";
+  const auto page_of = [&](const std::string& rows) {
+    folder.write("m.csv", kColumns + rows);
+    REQUIRE(run_gccl({"validate", "m.csv", "--cluster", "two.json", "--html", "v.html"}, folder.path).code == 0);
+    return read_text(folder.path / "v.html");
+  };
+  const auto rows_of = [](const std::string& page) {  // of the figures
+    std::size_t n = 0;
+    const std::size_t begin = page.find("<h3>Errors"), end = page.find("</table>", begin);
+    for (std::size_t at = begin; (at = page.find("<tr>", at)) < end; ++at) ++n;
+    return n;
+  };
+  const std::string one = page_of(row), two = page_of(row + "box" + row);
+  CHECK(one.find(">1 measured point,") != std::string::npos);
+  CHECK(rows_of(one) == 3);  // the head, all points, the collective
+  CHECK(rows_of(two) == 5);
+  CHECK(two.find(">2 measured points,") != std::string::npos);
+  CHECK(two.find(">(no name)<") != std::string::npos);
+}
+
 TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Folder folder;
   folder.write("two.json", kFourCards);

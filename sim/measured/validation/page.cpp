@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/validation/validation.hpp"
 #include "sim/report/canvas.hpp"
@@ -107,7 +108,8 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
   out += "</tr></thead><tbody>\n";
   for (const auto& row : rows) {
     out += "<tr>";
-    for (const std::string& cell : row) out += "<td>" + cell + "</td>";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      out += i == 0 ? "<td><span class=\"name\">" + row[i] + "</span></td>" : "<td>" + row[i] + "</td>";
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
@@ -128,7 +130,8 @@ std::string statistics_section(const Json& statistics) {
     rows.push_back(error_cells("without outliers", without["overall"]));
   for (const Json& g : without["by_collective"])
     rows.push_back(error_cells(text_of(g["collective"]) + " " + text_of(g["size_class"]), g));
-  for (const Json& g : without["by_system"]) rows.push_back(error_cells(text_of(g["system"]), g));
+  if (without["by_system"].size() > 1)
+    for (const Json& g : without["by_system"]) rows.push_back(error_cells(escaped(system_name(g)), g));
   return "<section class=\"card\"><h3>Errors</h3><p class=\"facts\">Predicted / measured - 1, in percent; by "
          "collective "
          "and by system without outliers.</p>" +
@@ -176,10 +179,13 @@ std::string validation_html(const Json& given) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"gccl\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>{} - GCCL validation</title>\n<style>\n{}\n.even {{ stroke: var(--faint); "
+      "<title>{} - GCCL validation</title>\n<style>\n{}\n.even {{ stroke: var(--faint); }}\n"
+      "/* On a phone the plot scrolls in its card: made as small, it could not be read. */\n"
+      "@media screen {{ .card {{ overflow-x: auto; }} }}\n"
+      "@media screen and (max-width: 640px) {{ svg.chart {{ width: 600px; }} "
       "}}\n</style>\n</head>\n<body>\n<header><h1>{}</h1>"
-      "<p class=\"facts\">{} measured points, predicted by {}{}</p></header>\n<main>\n",
-      name, embedded::report_css, name, d["rows"].size(),
+      "<p class=\"facts\">{}, predicted by {}{}</p></header>\n<main>\n",
+      name, embedded::report_css, name, counted(d["rows"].size(), "measured point"),
       d["engine"] == "closed" ? "closed forms" : "the engine " + text_of(d["engine"]),
       d["parameters"].is_null() ? "" : ", parameters of " + text_of(d["parameters"]));
   if (!d["rows"].empty()) {

@@ -57,7 +57,7 @@ std::string statistics_text(const Json& d, std::size_t columns) {
   text += aligned(lines, columns) + '\n';
   if (without["by_system"].size() > 1) {
     lines = heading("system");
-    for (const Json& g : without["by_system"]) add_line(lines, g["system"].get<std::string>(), g);
+    for (const Json& g : without["by_system"]) add_line(lines, system_name(g), g);
     text += aligned(lines, columns) + '\n';
   }
   return text;
@@ -91,6 +91,11 @@ std::string points_text(const Json& rows) {
 }
 
 }  // namespace
+
+std::string system_name(const Json& group) {
+  const auto& name = group["system"].get_ref<const std::string&>();
+  return name.empty() ? "(no name)" : name;
+}
 
 std::string skipped_text(const Json& skipped) {
   std::size_t rows = 0;

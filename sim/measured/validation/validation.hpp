@@ -24,6 +24,9 @@ std::string skipped_text(const nlohmann::json& skipped);
 std::string left_out_text(nlohmann::json document);
 std::string left_out_text(const Measured& measured);
 
+// The system of a group of the statistics, and what stands for one without a name.
+std::string system_name(const nlohmann::json& group);
+
 // Statistics first, then outliers, the worst points and what was skipped. `columns`: the width of the terminal.
 std::string validation_text(nlohmann::json document, std::size_t columns);
 // The rows; columns as in the document.
