@@ -55,6 +55,7 @@ Question question_of(const ExplainArguments& a) {
   q.kind = *kind;
   if (a.bytes.empty() && q.kind != Collective::barrier)
     throw json::InputError("--bytes is missing: expected a size such as 64KiB");
+  if (!a.bytes.empty() && q.kind == Collective::barrier) throw json::InputError("--bytes: a barrier has no size");
   if (!a.bytes.empty()) {
     const auto bytes = json::parse_bytes(a.bytes);
     if (!bytes || *bytes > Count(1) << 50)
@@ -65,6 +66,9 @@ Question question_of(const ExplainArguments& a) {
   const auto dtype = dtype_named(a.dtype);
   if (!dtype) unknown("--dtype", a.dtype, dtype_names());
   q.dtype = *dtype;
+  if (a.root && !has_root(q.kind))
+    throw json::InputError(
+        fmt::format("--root: {} has no root; expected broadcast, reduce, gather or scatter with it", a.collective));
   if (a.root.value_or(0) >= ranks)
     throw json::InputError(fmt::format("--root: found {}, expected a rank below {}", *a.root, ranks));
   q.root = Rank(a.root.value_or(0));
