@@ -133,7 +133,9 @@ int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::Run
   const std::uint64_t number = seeds.last - seeds.first + 1;
   if (!found) {
     if (!a.quiet)
-      write_stdout(fmt::format("held    with all {} seeds from {} to {}\n", number, seeds.first, seeds.last));
+      write_stdout(number == 1
+                       ? fmt::format("held    with seed {}\n", seeds.first)
+                       : fmt::format("held    with all {} seeds from {} to {}\n", number, seeds.first, seeds.last));
     return 0;
   }
   std::string text = fmt::format("BROKEN  with seed {}, the first of {}..{}\n", found->seed, seeds.first, seeds.last);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/arithmetic.hpp"
@@ -237,6 +238,7 @@ void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std
 
 Json changed(const Json& document, const std::string& change, std::string_view option) {
   Json out = document;
+  std::set<std::string> keys;
   std::size_t from = 0;
   while (from <= change.size()) {
     const std::size_t comma = std::min(change.find(',', from), change.size());
@@ -249,6 +251,8 @@ Json changed(const Json& document, const std::string& change, std::string_view o
       throw json::InputError(fmt::format(
           "{}: found \"{}\", expected KEY=VALUE, such as bucket_bytes=25MiB or parallel.tensor=4", option, one));
     const std::string key = one.substr(0, equal), value = one.substr(equal + 1);
+    if (!keys.insert(key).second)
+      throw json::InputError(fmt::format("{}: found \"{}\" twice in \"{}\", expected one value", option, key, change));
     if (key == "algorithm") {
       change_algorithm(out, value, option);
       continue;

@@ -23,6 +23,8 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "y.json"}, "x.json: no such file"},
       {{"run", "straggler", "nvls", "--json", "-"}, "found 2 files to run; results are written of one alone"},
       {{"run", "straggler", "--seeds", "9..1"}, "--seeds: found \"9..1\", expected the lower seed first"},
+      {{"run", "moe-skewed", "--what-if", "parallel.tensor=2,parallel.tensor=4"},
+       "--what-if: found \"parallel.tensor\" twice in \"parallel.tensor=2,parallel.tensor=4\", expected one value"},
       {{"run", "x.json", "--jobs", "0"}, "--jobs"},
       {{"run", "x.json", "--seed", "abc"}, "--seed"},
       {{"run", "x.json", "--seed", "-1"}, "--seed"},
