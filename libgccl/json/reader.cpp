@@ -43,6 +43,18 @@ std::string line_and_column(std::string_view text, std::size_t at) {
   return fmt::format("line {}, column {}", line, at - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
 
+// What the parser found and what it expected: "unexpected '}'; expected string literal"; without what it read last, of
+// which the file's own place says more.
+std::string wrong_syntax(std::string_view text) {
+  const std::size_t at = text.find(" - "), end = text.find("; last read: ");
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + 3;
+  if (end == std::string_view::npos || end < begin) return fmt::format(": {}", text.substr(begin));
+  const std::size_t expected = text.rfind("'; expected ");
+  return fmt::format(": {}{}", text.substr(begin, end - begin),
+                     expected == std::string_view::npos || expected < end ? "" : text.substr(expected + 1));
+}
+
 // Refuses what json::parse lets pass, deep nesting and repeated keys, and says where a text is no JSON. A pass of its
 // own: json::parse with a callback takes a time that grows with the square of an array's length.
 class Strict : public json::json_sax_t {
@@ -70,8 +82,8 @@ class Strict : public json::json_sax_t {
   }
   bool parse_error(std::size_t at, const std::string&, const json::exception& e) override {
     const bool number = dynamic_cast<const json::out_of_range*>(&e) != nullptr;
-    throw InputError(fmt::format("{}: {} at {}", file_, number ? "a number is out of range" : "not valid JSON",
-                                 line_and_column(text_, at)));
+    throw InputError(fmt::format("{}: {} at {}{}", file_, number ? "a number is out of range" : "not valid JSON",
+                                 line_and_column(text_, at), number ? "" : wrong_syntax(e.what())));
   }
 
  private:
@@ -118,6 +130,8 @@ struct Node::Document {
 std::string read_text(const std::filesystem::path& file) {
   std::string text;
   if (const Status s = read_regular_file(file.string(), kFileBytesMax, &text); !s.ok()) throw InputError(s.text());
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    throw InputError(fmt::format("{}: found UTF-16, as PowerShell's > writes it; expected UTF-8", file.string()));
   return text;
 }
 

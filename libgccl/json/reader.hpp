@@ -23,7 +23,7 @@ struct InputError : std::runtime_error {
 constexpr std::uint64_t kFileBytesMax = 64ull << 20;
 constexpr int kDepthMax = 64;
 
-// A whole regular file, of at most kFileBytesMax. Throws InputError.
+// A whole regular file, of at most kFileBytesMax and not in UTF-16. Throws InputError.
 std::string read_text(const std::filesystem::path& file);
 
 // One value of a document and where it is. Cheap to copy; keeps the document alive.

@@ -88,7 +88,12 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
   };
   const std::pair<std::string, std::string> kCases[] = {
       {"", "is empty, expected JSON"},
-      {"{", "not valid JSON at line 1"},
+      {"{", "not valid JSON at line 1, column 2: unexpected end of input; expected string literal"},
+      {"{\"a\": 1,}", "not valid JSON at line 1, column 9: unexpected '}'; expected string literal"},
+      {"{\n \"a\": [1 2]}", "not valid JSON at line 2, column 10: unexpected number literal; expected ']'"},
+      {"{\"a\": 'b; expected c'}", "not valid JSON at line 1, column 7: invalid literal\n"},
+      {"{\"a\": \"\xe4\"}", "not valid JSON at line 1, column 9: invalid string: ill-formed UTF-8 byte\n"},
+      {std::string("\xff\xfe{\0}\0", 6), "scenario.json: found UTF-16, as PowerShell's > writes it; expected UTF-8"},
       {"[]", "expected an object"},
       {"{}", "/: key \"schema\" is missing"},
       {scenario(R"("runs":[],"runss":1)"), "/: unknown key \"runss\"; did you mean \"runs\"?"},

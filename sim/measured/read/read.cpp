@@ -75,8 +75,6 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
   for (const auto& [file, whole_text] : texts) {
     std::string_view text = whole_text;
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-      throw json::InputError(fmt::format("{}: found UTF-16, as PowerShell's > writes it; expected UTF-8", file));
     const std::size_t before = all.rows.size() + all.skipped.size();
     const auto format = format_of(text, file);
     if (!format) no_measurements(file);
