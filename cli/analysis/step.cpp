@@ -120,7 +120,10 @@ int Steps::play() {
     if (a.json != "-") write_stdout(llm::step_text(*step, a.quiet));
     return result["ok"].get<bool>() ? 0 : 1;
   } catch (const sim::Interrupted&) {
-    write_stderr("gccl: interrupted\n");
+    write_stderr(journal ? fmt::format("gccl: interrupted; what was finished is in {}: the same command goes on from "
+                                       "there\n",
+                                       printable_line(a.resume))
+                         : "gccl: interrupted\n");
     return interrupted_code();
   }
 }

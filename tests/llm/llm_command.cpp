@@ -409,6 +409,22 @@ TEST_CASE("control characters in a workload's name tear no text apart") {
   CHECK(plan.out.starts_with("two?lines?[31m on "));
 }
 
+TEST_CASE("an interrupted step says where what it has finished is") {
+  const Folder folder;
+  for (const bool resume : {true, false}) {
+    std::vector<std::string> arguments{"run", "llama3-405b-16k", "--quiet", "--jobs", "1"};
+    if (resume) arguments.insert(arguments.end(), {"--resume", "j"});
+    Program program(arguments, {.folder = folder.path});
+    REQUIRE(program.has_children(std::chrono::seconds(60)));
+    kill(program.pid(), SIGINT);
+    const Ended e = program.wait();
+    CHECK(e.code == 130);
+    CHECK(e.err == (resume ? "gccl: interrupted; what was finished is in j: the same command goes on from there\n"
+                           : "gccl: interrupted\n"));
+    CHECK(e.out.empty());
+  }
+}
+
 TEST_CASE("of an expert group so many ranks are on a node as its rails need, however ranks are dealt out") {
   using namespace gccl::sim::llm;
   const LlmWorkload w = workload_of(
