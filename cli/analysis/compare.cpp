@@ -16,7 +16,8 @@ struct CompareArguments {
 
 int compare_files(const CompareArguments& a) {
   check_outputs({a.json}, {a.before, a.after});
-  const nlohmann::json c = sim::compare(json::Node::load(a.before), json::Node::load(a.after), a.threshold);
+  const json::Node before = json::Node::load(a.before), after = json::Node::load(a.after);
+  const nlohmann::json c = sim::compare(before, after, a.threshold);
   if (!a.json.empty()) write_output(a.json, json::format_value(c, 1) + '\n');
   if (a.json != "-") write_stdout(sim::comparison_text(c));
   if (c["times"] == 0)

@@ -21,6 +21,7 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "--jsn=y"}, "did you mean \"--json\"?"},
       {{"run"}, "SCENARIO is required: "},
       {{"run", "x.json", "y.json"}, "x.json: no such file"},
+      {{"compare", "x.json", "y.json"}, "gccl: x.json: no such file"},
       {{"run", "straggler", "nvls", "--json", "-"}, "found 2 files to run; results are written of one alone"},
       {{"run", "straggler", "--seeds", "9..1"}, "--seeds: found \"9..1\", expected the lower seed first"},
       {{"run", "moe-skewed", "--what-if", "parallel.tensor=2,parallel.tensor=4"},
