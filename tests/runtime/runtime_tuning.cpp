@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "gccl/gccl.h"
 #include "tests/support/folder.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -27,7 +29,7 @@ const std::string kEntries = R"(
   {"collective": "allreduce", "from_bytes": 4096, "algorithm": "ring", "chunks": 6, "channels": 3, "window": 4},
   {"collective": "allgather", "ranks_min": 3, "algorithm": "bruck"})";
 
-constexpr std::size_t kAllgatherv = 11, kReduceScatterv = 12;  // as GCCL_Metrics counts
+constexpr std::size_t kAllreduce = 0, kBroadcast = 3, kAllgatherv = 11, kReduceScatterv = 12;  // as GCCL_Metrics counts
 
 // The result is right, and the metrics have the algorithm and who chose it.
 void check_allreduce(GCCL_Comm world, std::size_t count, const std::string& algorithm, const std::string& by) {
@@ -64,6 +66,44 @@ TEST_CASE("ranks run the algorithms of their table, and metrics say so") {
         RANK_SUCCESS(GCCL_Finalize());
       });
     }
+}
+
+TEST_CASE(
+    "from a sweep to real ranks: at each size that gccl tune simulated they run what it found to be the fastest") {
+  const gccl::test::Folder folder;
+  const std::string table = (folder.path / "t.json").string();
+  const gccl::test::Ended swept =
+      gccl::test::run_gccl({"tune", "host", "--quiet", "--ranks", "4", "--collectives", "allreduce,broadcast",
+                            "--bytes", "64,16KiB,1MiB", "--table", table, "--json", "-"});
+  CAPTURE(swept.err);
+  REQUIRE(swept.code == 0);
+  const nlohmann::json cells = nlohmann::json::parse(swept.out)["cells"];
+  std::size_t others = 0;  // where the table takes another algorithm than the ranks would
+  for (const nlohmann::json& cell : cells)
+    others += cell["tried"][0]["algorithm"] != cell["tried"][cell["planner"].get<std::size_t>()]["algorithm"];
+  CHECK(cells.size() >= 6);
+  REQUIRE(others > 0);
+  check({.size = 4, .backends = "shm,tcp", .environment = {{"GCCL_TUNING_FILE", table}}}, [&cells](int) {
+    const GCCL_Comm world = begin();
+    for (const nlohmann::json& cell : cells) {
+      const std::string collective = cell["collective"], due = cell["tried"][0]["algorithm"];
+      std::vector<std::uint8_t> x(cell["bytes"].get<std::size_t>(), 1);
+      const bool sums = collective == "allreduce";
+      if (sums)
+        RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_UINT8, GCCL_SUM, world));
+      else
+        RANK_SUCCESS(GCCL_Broadcast(x.data(), x.size(), GCCL_UINT8, 0, world));
+      RANK_CHECK(x == std::vector<std::uint8_t>(x.size(), sums ? 4 : 1));
+      GCCL_Metrics m{};
+      m.struct_bytes = sizeof m;
+      RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+      const std::size_t kind = sums ? kAllreduce : kBroadcast;
+      if (m.algorithm[kind] != due || m.decided_by[kind] != std::string("GCCL_TUNING_FILE"))
+        report(collective + " of " + cell["bytes"].dump() + " bytes: " + m.algorithm[kind] + " by " +
+               m.decided_by[kind] + ", expected " + due + " by the table");
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
 }
 
 TEST_CASE("blocks of different lengths are planned by the mean one, which a table's sizes and an estimate mean, too") {
