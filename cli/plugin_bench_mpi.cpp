@@ -1,7 +1,10 @@
-// `gccl bench` under mpirun, over the backend "mpi".
+// `gccl bench` under mpirun, over the backend "mpi", and the processes of mpirun that share a command's work.
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <memory>
+
+#include "cli/bench/job_team.hpp"
 #include "cli/bench/run.hpp"
 #include "libgccl/bootstrap/identity.hpp"
 
@@ -15,6 +18,18 @@ class Session {
   Session(const Session&) = delete;
 };
 
+GCCL_Config config_in_session() {
+  GCCL_Config config = GCCL_CONFIG_INIT;
+  MPI_Comm_rank(MPI_COMM_WORLD, &config.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &config.size);
+  config.backends = "mpi";
+  config.progress_thread = 0;
+  config.allgather = [](const void* mine, void* all, size_t bytes, void*) {
+    return MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, MPI_COMM_WORLD);
+  };
+  return config;
+}
+
 }  // namespace
 
 extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
@@ -22,9 +37,7 @@ extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& ar
   gccl::Identity started;  // MPI_Init sets variables of its own
   const gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
   const Session session;
-  GCCL_Config config = GCCL_CONFIG_INIT;
-  MPI_Comm_rank(MPI_COMM_WORLD, &config.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &config.size);
+  const GCCL_Config config = config_in_session();
   // Each process of a launcher that MPI does not know is a world of its own.
   if (config.size == 1 && known.ok() && started.size > 1) {
     *error = fmt::format(
@@ -32,10 +45,10 @@ extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& ar
         started.launcher->name, started.size);
     return 2;
   }
-  config.backends = "mpi";
-  config.progress_thread = 0;
-  config.allgather = [](const void* mine, void* all, size_t bytes, void*) {
-    return MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, MPI_COMM_WORLD);
-  };
   return gccl::bench::run(config, args, parse, error);
+}
+
+extern "C" gccl::bench::Team* gccl_team(const char* command, std::string* error) {
+  const auto session = std::make_shared<Session>();
+  return gccl::bench::meet_team(config_in_session(), command, session, error);
 }

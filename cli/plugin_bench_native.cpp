@@ -1,5 +1,6 @@
-// `gccl bench` and `gccl calibrate` under gccl launch, torchrun or any starter that GCCL_Init knows; and the ranks of
-// `gccl run --engine real`.
+// `gccl bench` and `gccl calibrate` under gccl launch, torchrun or any starter that GCCL_Init knows; the ranks of `gccl
+// run --engine real`; and the processes of gccl launch that share a command's work.
+#include "cli/bench/job_team.hpp"
 #include "cli/bench/run.hpp"
 #include "cli/calibrate/run.hpp"
 #include "cli/real/rank.hpp"
@@ -25,3 +26,7 @@ extern "C" int gccl_calibrate(const std::string& backends, const std::vector<std
 }
 
 extern "C" void gccl_real_rank(const gccl::real::RankProgram& program) { gccl::real::run_rank(program); }
+
+extern "C" gccl::bench::Team* gccl_team(const char* command, std::string* error) {
+  return gccl::bench::meet_team(config_of(""), command, nullptr, error);
+}

@@ -8,7 +8,8 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 
 # What the program and the commands in plug-ins have in common. Nothing here runs often.
-set(sources authorities catalogue child_output cluster_argument command command_help engines installation interrupt output plugin)
+set(sources authorities catalogue child_output cluster_argument command command_help engines installation interrupt output plugin
+            started)
 list(TRANSFORM sources REPLACE "(.+)" "cli/\\1.cpp")
 add_library(gccl_cli STATIC ${sources})
 target_link_libraries(gccl_cli PUBLIC gccl_sim gccl_net fmt::fmt ${CMAKE_DL_LIBS})
@@ -44,12 +45,12 @@ function(gccl_plugin name)
   set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
 endfunction()
 
-add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
-            cli/calibrate/measure.cpp cli/real/rank.cpp cli/real/link_news.cpp)
+add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/bench/job_team.cpp
+            cli/calibrate/run.cpp cli/calibrate/measure.cpp cli/real/rank.cpp cli/real/link_news.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_analysis_documents gccl_cli gccl_runtime)
 target_compile_options(gccl_bench_loop PRIVATE ${GCCL_WARM})
-gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
-          cli/calibrate/measure.cpp)
+gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/bench/job_team.cpp
+          cli/calibrate/run.cpp cli/calibrate/measure.cpp)
 gccl_plugin(bench_native gccl_bench_loop)
 if(TARGET gccl_backend_mpi)
   gccl_plugin(bench_mpi gccl_bench_loop MPI::MPI_CXX)

@@ -3,17 +3,25 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "cli/analysis/tune_options.hpp"
+#include "cli/bench/team.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/plugin.hpp"
+#include "cli/started.hpp"
+#include "libgccl/base/environment.hpp"
+#include "libgccl/base/processors.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/reader.hpp"
+#include "sim/scenario/plan/point_key.hpp"
 #include "sim/tuning/exports.hpp"
 #include "sim/tuning/page.hpp"
 #include "sim/tuning/summary.hpp"
@@ -100,9 +108,38 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
         printable_line(rules), left, document["cells"].size()));
 }
 
+// Null where mpirun or gccl launch has started no others.
+std::unique_ptr<bench::Team> started_team(const Started& started) {
+  if (started.alone) return nullptr;
+  const bool mpi = started.backend == "mpi";
+  const auto meet = reinterpret_cast<bench::TeamEntry>(
+      plugin(mpi ? "bench_mpi" : "bench_native", "gccl_team",
+             fmt::format("sharing a sweep out among {}'s ranks needs a whole build{}", mpi ? "mpirun" : "gccl launch",
+                         mpi ? " with an MPI (libopenmpi-dev)" : "")));
+  std::string error;
+  std::unique_ptr<bench::Team> team(meet("gccl tune", &error));
+  if (!team) throw json::InputError(error);
+  return team;
+}
+
+// One for each processor that this process may use, and that is no other rank's.
+unsigned jobs_of(const bench::Team* team) {
+  const ProcessorShare mine = processor_share();
+  unsigned bound = 0;
+  for (const std::uint64_t word : mine.bound) bound += unsigned(std::popcount(word));
+  const auto here = std::min(std::uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))), mine.granted);
+  return std::clamp(here / (team ? team->ranks_here() : 1), 1u, std::max(1u, bound));
+}
+
+// Each rank keeps what it finds, as their machines may have no file in common.
+std::string journal_of(const TuneArguments& a, const bench::Team* team) {
+  return !team || team->rank() == 0 ? a.resume : fmt::format("{}.{}", a.resume, team->rank());
+}
+
 int tune(const TuneArguments& a) {
   ::signal(SIGPIPE, SIG_IGN);
-  const sim::SweepQuestion question = sweep_question(a);
+  sim::SweepQuestion question = sweep_question(a);
+  const Started started = started_by(process_environment());
   for (const auto& [option, f] : {std::pair("--html", &a.html),
                                   {"--resume", &a.resume},
                                   {"--table", &a.table},
@@ -115,25 +152,34 @@ int tune(const TuneArguments& a) {
           fmt::format("{}: found \"-\", expected a file; --json alone can be written to standard output", option));
   std::vector<std::filesystem::path> inputs = files_of_cluster(a);
   if (!a.check_table.empty()) inputs.emplace_back(a.check_table);
-  check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume}, inputs);
+  if (started.first)
+    check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume}, inputs);
   if (!a.nccl.empty() && !has_nccl(question))
     throw json::InputError(fmt::format(
         "--export-nccl: the parameters of {} have no \"nccl\" object that says which architecture its cards "
         "are of",
         question.cluster->name()));
-  sim::SweepOptions options{.jobs = a.jobs, .progress = {}, .stop = nullptr, .journal = nullptr};
-  if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines = simulation_engines(question.engine == sim::Engine::simgrid);
+  question.program = sim::program_digest();
+  std::unique_ptr<bench::Team> team = started_team(started);
+  const bool first = !team || team->rank() == 0;
+  sim::SweepOptions options{.jobs = a.jobs ? a.jobs : jobs_of(team.get()), .progress = {}};
+  if (team)
+    options.team = {team->rank(), team->ranks(), [&team](const std::string& mine) { return team->gather(mine); }};
+  if (first && !a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) {
-    options.journal = &journal.emplace(a.resume);
+    options.journal = &journal.emplace(journal_of(a, team.get()));
     if (journal->entries() > 0)
       write_stderr(fmt::format("gccl: {}: {} of the grid's places were finished before\n", printable_line(a.resume),
                                sim::known_cells(question, *journal)));
   }
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
   nlohmann::json document = sim::sweep(question, engines, options);
-  const bool interrupted = *options.stop && !document["complete"].get<bool>();
+  team.reset();  // the others need not wait for what the first one writes
+  const bool interrupted = !document["complete"].get<bool>() && (*options.stop || document["failed"].empty());
+  const int interrupted_by = interrupted_code() ? interrupted_code() : 128 + SIGINT;  // perhaps another rank was
+  if (!first) return 0;
   if (interrupted)
     write_stderr(fmt::format(
         "{}gccl: interrupted; the outputs hold what was found until then{}\n", options.progress ? "\n" : "",
@@ -148,7 +194,7 @@ int tune(const TuneArguments& a) {
   const bool all = write_files(a, question, document);
   report_exports(a, document);
   if (a.json != "-") write_stdout(sim::tuning_text(document));
-  return interrupted ? interrupted_code() : !found ? 3 : all ? 0 : 2;
+  return interrupted ? interrupted_by : !found ? 3 : all ? 0 : 2;
 }
 
 }  // namespace
@@ -159,7 +205,8 @@ void add_tune(Command& app, int& exit_code) {
   const auto a = std::make_shared<TuneArguments>();
   add_tune_options(*command, *a);
   command->examples({"gccl tune my-cluster.json --html tuning.html --table table.json",
-                     "gccl tune polaris --collectives allreduce --ranks 64..512 --steps 1e7 --resume sweep.journal"});
+                     "gccl tune polaris --collectives allreduce --ranks 64..512 --steps 1e7 --resume sweep.journal",
+                     "mpirun -n 8 --map-by node --bind-to none gccl tune polaris --ranks 64..512 --table t.json"});
   command->callback([a, &exit_code] { exit_code = tune(*a); });
 }
 

@@ -210,7 +210,9 @@ void add_tune_options(Command& command, TuneArguments& a) {
       ->check(OneOf{"4.1", "4.0"})
       ->capture_default_str();
   file("--resume", a.resume, "Keep what is found in this file, and take from it what an interrupted sweep left there");
-  command.add_option("--jobs", a.jobs, "Searches at once (default: one per core)")->check(Range{1, 1024});
+  command
+      .add_option("--jobs", a.jobs, "Searches at once (default: one per core, of this rank's where there are several)")
+      ->check(Range{1, 1024});
   command.add_flag("--quiet", a.quiet, "No progress");
 }
 

@@ -1,8 +1,6 @@
 // The options of gccl tune.
 #pragma once
 
-#include <thread>
-
 #include "cli/cluster_argument.hpp"
 #include "sim/tuning/sweep.hpp"
 
@@ -16,7 +14,7 @@ struct TuneArguments : ClusterArgument {
   std::string mpich_release = "4.1";
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2, confirmed = 3;
-  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  unsigned jobs = 0;  // 0: one for each processor that this process has for itself
   bool commutative = false, quiet = false;
 };
 

@@ -8,21 +8,16 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "cli/started.hpp"
 #include "libgccl/base/environment.hpp"
 
 namespace gccl {
 namespace {
 
-// The word after --backend; where there is none, what the process was started by: Open MPI's or MPICH's mpirun. (srun
-// --mpi=pmi2 sets PMI_SIZE, too, for whatever it starts.) Ranks of gccl launch inherit what MPI's launcher says of the
-// shell that it was started in.
+// The word after --backend; where there is none, what joins the ranks that the process was started among.
 std::string backend_asked(const std::vector<std::string>& args) {
-  if (const std::string stated = word_after("--backend", args); !stated.empty()) return stated;
-  const Environment environment = without_empty(process_environment());
-  if (environment("GCCL_RANK")) return "native";
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"})
-    if (environment(name)) return "mpi";
-  return "native";
+  const std::string stated = word_after("--backend", args);
+  return stated.empty() ? started_by(process_environment()).backend : stated;
 }
 
 bench::Entry entry_of(const std::string& backend) {

@@ -79,11 +79,14 @@ std::unique_ptr<Job> Job::part(const std::vector<int>& ranks) {
   return comm ? std::unique_ptr<Job>(new Job(std::move(comm), command_)) : nullptr;
 }
 
-void Job::share(std::vector<double>& values, Rank from) {
+template <class Values>
+void Job::share_as(Values& values, Dtype dtype, Rank from) {
   values.resize(over_ranks(std::uint64_t(rank() == from ? values.size() : 0), GCCL_UINT64, GCCL_MAX));
-  hold(run(nullptr, {.kind = Collective::broadcast, .count = values.size(), .root = from, .in_place = true}, Dtype::f64,
+  hold(run(nullptr, {.kind = Collective::broadcast, .count = values.size(), .root = from, .in_place = true}, dtype,
            Reduction::sum, values.data(), values.data(), {}));
 }
+void Job::share(std::vector<double>& values, Rank from) { share_as(values, Dtype::f64, from); }
+void Job::share(std::string& text, Rank from) { share_as(text, Dtype::u8, from); }
 
 template <class T>
 T Job::over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op) {

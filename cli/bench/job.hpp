@@ -39,6 +39,7 @@ class Job {
   std::unique_ptr<Job> part(const std::vector<int>& ranks);
   // What `from` has, on every rank.
   void share(std::vector<double>& values, Rank from);
+  void share(std::string& text, Rank from);
   double max_over_ranks(double value) { return over_ranks(value, GCCL_FLOAT64, GCCL_MAX); }
   std::uint64_t sum_over_ranks(std::uint64_t value) { return over_ranks(value, GCCL_UINT64, GCCL_SUM); }
   // Ends the job unless that is ok.
@@ -50,6 +51,8 @@ class Job {
   Job(std::unique_ptr<CommunicatorCore> comm, const char* command) : comm_(std::move(comm)), command_(command) {}
   template <class T>
   T over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op);
+  template <class Values>
+  void share_as(Values& values, Dtype dtype, Rank from);
 
   std::unique_ptr<CommunicatorCore> comm_;
   const char* const command_;

@@ -66,6 +66,7 @@ class Sweep {
   }
 
   Json document() {
+    check_team();
     bool complete = true;
     try {
       play(grid(q_));
@@ -128,7 +129,7 @@ class Sweep {
   static std::string sweep_key(const SweepQuestion& q) {
     const std::string parameters = q.parameters.empty() ? "" : cluster_digest(q.parameters);
     const std::string table = q.search.table ? digest(write_tuning_table(*q.search.table)) : "";
-    return digest(fmt::format("{} {} {} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), parameters,
+    return digest(fmt::format("{} {} {} {} {} {} {} {} {}", q.program, cluster_digest(q.file), parameters,
                               name(q.engine), name(q.search.dtype), q.search.steps_max, q.search.margin,
                               q.search.refined, table));
   }
@@ -137,6 +138,20 @@ class Sweep {
   }
 
  private:
+  // Shares of different sweeps would be no sweep.
+  void check_team() const {
+    if (!options_.team.gather) return;
+    std::string mine = fmt::format("{} {} {}", sweep_key(q_), q_.bisections, search_.confirmed);
+    for (const SweepPlace& p : grid(q_)) mine += " " + cell_key("", p);
+    const std::vector<std::string> all = options_.team.gather(digest(mine));
+    for (std::size_t r = 1; r < all.size(); ++r)
+      if (all[r] != all[0])
+        throw json::InputError(
+            fmt::format("rank {} sweeps something else than rank 0: expected the same program, cluster, parameters, "
+                        "tables and options on every machine",
+                        r));
+  }
+
   static Count whole(const SweepQuestion& q, Collective kind, Rank n, Count bytes) {
     const unsigned each = size_of(q.search.dtype);
     return total_bytes(kind, elements(kind, bytes, n, each), n, each);
@@ -175,50 +190,88 @@ class Sweep {
     return at == done_.end() ? between_.at({p.kind, p.ranks, bytes}) : at->second;
   }
 
-  // Searches all that is not in the journal; the most expensive first.
-  void play(const std::vector<SweepPlace>& places) {
-    std::vector<SweepPlace> left;
-    for (const SweepPlace& p : places) {
-      const Json* known = options_.journal ? options_.journal->find(journal_key(p)) : nullptr;
-      if (known)
-        keep(p, *known);
-      else
-        left.push_back(p);
+  // What one process has found of a round's places, by their numbers.
+  struct Found {
+    Json cells = Json::array(), failed = Json::array();  // [number, cell], [number, why]
+    bool interrupted = false;
+  };
+
+  // Takes what all processes have found, the same on each. Throws Interrupted where one was.
+  void together(const std::vector<SweepPlace>& places, const Found& mine, std::vector<bool>* done) {
+    const std::string text = Json::array({mine.cells, mine.failed, mine.interrupted}).dump();
+    bool interrupted = false;
+    for (const std::string& theirs : options_.team.gather ? options_.team.gather(text) : std::vector{text}) {
+      Json found = Json::parse(theirs);
+      for (Json& cell : found[0]) {
+        const std::size_t i = cell[0];
+        // The first one's journal is enough to go on with, in whatever company.
+        if (options_.journal && options_.team.rank == 0 && !options_.journal->find(journal_key(places[i])))
+          options_.journal->add(journal_key(places[i]), cell[1]);
+        keep(places[i], std::move(cell[1]));
+        (*done)[i] = true;
+      }
+      for (Json& failure : found[1]) {
+        const SweepPlace& p = places[failure[0].get<std::size_t>()];
+        failed_keys_.insert(p.key());
+        failed_.push_back({{"at", place_text(p)}, {"why", std::move(failure[1])}});
+      }
+      interrupted |= found[2].get<bool>();
     }
-    for (const SweepPlace& p : left) tuned(p.ranks);  // before the children, which all see it
-    std::vector<std::size_t> order(left.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(left[a].ranks, left[a].bytes) > std::pair(left[b].ranks, left[b].bytes);
+    if (interrupted) throw Interrupted();
+  }
+
+  // Searches all that is in no journal; the most expensive first, and each process as many as the others.
+  void play(const std::vector<SweepPlace>& places) {
+    std::vector<bool> done(places.size());
+    Found found;
+    for (std::size_t i = 0; options_.journal && i < places.size(); ++i)
+      if (const Json* known = options_.journal->find(journal_key(places[i]))) found.cells.push_back({i, *known});
+    together(places, found, &done);
+    std::vector<std::size_t> left, share;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (!done[i]) left.push_back(i);
+    std::stable_sort(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(places[a].ranks, places[a].bytes) > std::pair(places[b].ranks, places[b].bytes);
     });
+    for (std::size_t i = options_.team.rank; i < left.size(); i += options_.team.ranks) share.push_back(left[i]);
+    for (const std::size_t i : share) tuned(places[i].ranks);  // before the children, which all see it
+    found = search_all(places, share, left.size());
+    together(places, found, &done);
+  }
+
+  Found search_all(const std::vector<SweepPlace>& places, const std::vector<std::size_t>& share, std::size_t of_all) {
+    Found found;
     const std::size_t before = done_.size() + between_.size();
-    std::size_t finished = 0;
-    const auto search_all = [&](const std::vector<std::size_t>& which, unsigned children, const auto& failed) {
+    const auto search_each = [&](const std::vector<std::size_t>& which, unsigned children, const auto& failed) {
       PoolOptions pool{.children = children, .finished = {}, .stop = options_.stop};
       pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
-        const SweepPlace& p = left[which[job]];
         Json cell = Json::parse(text);
-        if (options_.journal) options_.journal->add(journal_key(p), cell);
-        keep(p, std::move(cell));
-        if (options_.progress) options_.progress(before + ++finished, before + left.size());
+        if (options_.journal) options_.journal->add(journal_key(places[which[job]]), cell);
+        found.cells.push_back({which[job], std::move(cell)});
+        if (options_.progress)
+          options_.progress(before + std::min(of_all, found.cells.size() * options_.team.ranks), before + of_all);
       };
       pool.failed = [&](const JobFailed& e) { failed(which[e.job], e); };
-      const auto job = [&](std::size_t i) { return search_at(left[which[i]], search_).dump(); };
+      const auto job = [&](std::size_t i) { return search_at(places[which[i]], search_).dump(); };
       std::vector<std::size_t> jobs(which.size());
       std::iota(jobs.begin(), jobs.end(), 0);
       try {
         run_pool(jobs, job, pool);
       } catch (const JobFailed& e) {
-        throw JobFailed(e.job, fmt::format("{}: {}", place_text(left[which[e.job]]), e.what()));
+        throw JobFailed(e.job, fmt::format("{}: {}", place_text(places[which[e.job]]), e.what()));
       }
     };
     // Several at once may need more memory than there is where one alone does not.
     std::vector<std::size_t> again;
-    search_all(order, options_.jobs, [&](std::size_t i, const JobFailed&) { again.push_back(i); });
-    search_all(again, 1, [&](std::size_t i, const JobFailed& e) {
-      failed_keys_.insert(left[i].key());
-      failed_.push_back({{"at", place_text(left[i])}, {"why", json::valid_text(e.what())}});
-    });
+    try {
+      search_each(share, options_.jobs, [&](std::size_t i, const JobFailed&) { again.push_back(i); });
+      search_each(again, 1, [&](std::size_t i, const JobFailed& e) {
+        found.failed.push_back({i, json::valid_text(e.what())});
+      });
+    } catch (const Interrupted&) {
+      found.interrupted = true;
+    }
+    return found;
   }
 
   static std::string place_text(const SweepPlace& p) {
