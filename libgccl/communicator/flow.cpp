@@ -80,6 +80,8 @@ bool Flow::right(const GCCL_Transfer& t) {
 
 bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
   if (!status_.ok()) return false;
+  Track& track = *tracks_[lane.id()];
+  track.number[token] = ++track.steps;
   if (step.op == Op::copy) {
     const std::size_t bytes = step.count() * work_.elements->bytes;
     std::byte *const to = at(lane.id(), step.to), *const from = at(lane.id(), step.from);
@@ -96,7 +98,6 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
     return true;
   }
 
-  Track& track = *tracks_[lane.id()];
   GCCL_Transfer& t = track.transfers[token];
   t.peer = step.peer;
   t.channel = lane.id();
@@ -181,7 +182,7 @@ void Flow::cancel() {
     }
 }
 
-bool Flow::awaited(Rank* peer, std::string* what, bool* receiving) const {
+bool Flow::awaited(std::string_view algorithm, Rank* peer, std::string* what, bool* receiving) const {
   for (const auto& track : tracks_) {
     if (!track->in_flight) continue;
     // Receives first: a send waits for a reader who may well wait for something else.
@@ -192,8 +193,9 @@ bool Flow::awaited(Rank* peer, std::string* what, bool* receiving) const {
     const GCCL_Transfer& t = track->transfers[token];
     *peer = t.peer;
     *receiving = receives != 0;
-    *what = fmt::format("{}{} bytes{}", receives ? "a message of " : "the taking of a message of ", t.bytes,
-                        tracks_.size() > 1 ? fmt::format(" (channel {})", track->lane.id()) : "");
+    *what = fmt::format("{}{} bytes ({}, {}step {})", receives ? "a message of " : "the taking of a message of ",
+                        t.bytes, algorithm, tracks_.size() > 1 ? fmt::format("channel {}, ", track->lane.id()) : "",
+                        track->number[token]);
     return true;
   }
   return false;

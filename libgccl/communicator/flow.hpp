@@ -3,6 +3,7 @@
 
 #include <array>
 #include <exception>
+#include <string_view>
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -53,8 +54,8 @@ class Flow {
   const Difference& difference() const { return difference_; }
   // What has been sent and received so far.
   const Traffic& traffic() const { return traffic_; }
-  // A peer that is waited for, and what for, in words; false when none is.
-  bool awaited(Rank* peer, std::string* what, bool* receiving) const;
+  // A peer that is waited for, and what for, in words, of that algorithm; false when none is.
+  bool awaited(std::string_view algorithm, Rank* peer, std::string* what, bool* receiving) const;
 
  private:
   struct Track {
@@ -62,6 +63,8 @@ class Flow {
     std::array<GCCL_Transfer, kWindowMax> transfers;
     std::array<std::unique_ptr<std::byte[]>, kWindowMax> staging;
     std::array<std::size_t, kWindowMax> staging_bytes{};
+    std::array<std::uint64_t, kWindowMax> number{};  // of the step in that place, from 1 on
+    std::uint64_t steps = 0;
     std::uint32_t in_flight = 0;  // transfers, by token
     std::uint32_t landed = 0;     // complete inside start; lanes hear of it later
   };

@@ -53,11 +53,11 @@ std::string Operation::awaited(Rank* peer, bool* receives) const {
   if (replaying) {
     const Program::Awaited a = replay.awaited();
     *peer = a.peer;
-    return fmt::format("{} of {} bytes (step {} of {})", a.receives ? "its message" : "it to take a message", a.bytes,
-                       replay.next + 1, a.steps);
+    return fmt::format("{} of {} bytes ({}, step {} of {})", a.receives ? "its message" : "it to take a message",
+                       a.bytes, plan->algorithm->name, replay.next + 1, a.steps);
   }
   std::string text = "a message";
-  if (!flow || !flow->awaited(peer, &text, receives)) *receives = false;
+  if (!flow || !flow->awaited(plan->algorithm->name, peer, &text, receives)) *receives = false;
   return text;
 }
 

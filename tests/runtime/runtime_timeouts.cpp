@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gccl/gccl.h"
 #include "tests/support/rank_job.hpp"
@@ -160,6 +161,36 @@ TEST_CASE("a timeout says what each rank waits for") {
     });
 }
 
+// Of three ranks the second comes late, for which in a ring the third one waits, in a tree the first one.
+TEST_CASE("a timeout names the algorithm and the step that a rank waits in, and the bytes") {
+  struct Case {
+    const char* algorithm;
+    std::size_t count;
+    int waits;
+    const char* text;
+  };
+  for (const char* backends : {"shm", "tcp"})
+    for (const Case& c : {Case{"ring", 300, 2, " message of 400 bytes (ring, step "},
+                          {"binomial_tree", 300, 0, " message of 1200 bytes (binomial_tree, step "},
+                          {"ring", 900000, 2, " message of 1200000 bytes (ring, step "}})
+      check(
+          {.size = 3,
+           .backends = backends,
+           .environment = {{"GCCL_ALGORITHM", "allreduce=" + std::string(c.algorithm)}}},
+          [&c](int rank) {
+            const GCCL_Comm world = begin();
+            RANK_SUCCESS(GCCL_Comm_set_timeout(world, rank == 1 ? GCCL_TIMEOUT_NONE : 500));
+            std::vector<float> x(c.count), y(c.count);
+            if (rank == 1) sleep(2);
+            RANK_CHECK(GCCL_Allreduce(x.data(), y.data(), c.count, GCCL_FLOAT32, GCCL_SUM, world) == GCCL_ERR_TIMEOUT);
+            if (rank == c.waits) {
+              expect_text("waiting for rank 1,", "allreduce");
+              expect_text(c.text, "allreduce");
+            }
+            GCCL_Finalize();
+          });
+}
+
 TEST_CASE("a timeout names the channel where a call has several, and none where it has one") {
   int over[2];
   REQUIRE(pipe(over) == 0);
@@ -174,7 +205,7 @@ TEST_CASE("a timeout names the channel where a call has several, and none where 
       if (rank == 0) {
         expect(GCCL_Broadcast(data.data(), count, GCCL_FLOAT32, 1, c), GCCL_ERR_TIMEOUT, "broadcast");
         expect_text("waiting for rank 1", "broadcast");
-        expect_text(several ? " bytes (channel 0)" : "a message of 4000 bytes", "broadcast");
+        expect_text(several ? ", channel 0, step " : "a message of 4000 bytes (", "broadcast");
         RANK_CHECK(says("channel") == several);
         RANK_CHECK(!says("lane"));
         RANK_CHECK(write(over[1], &byte, 1) == 1);
