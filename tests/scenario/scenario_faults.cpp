@@ -107,6 +107,7 @@ TEST_CASE("ranks that an expectation names are there") {
 TEST_CASE("every shipped fault scenario fits the schema, and its faults are written as they were read") {
   const JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
   std::set<std::string> kinds, policies;
+  std::set<Collective> crashed_in_all;  // collectives of whose algorithms a rank crashes in each
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scenarios/faults")) {
     CAPTURE(entry.path().string());
@@ -116,6 +117,8 @@ TEST_CASE("every shipped fault scenario fits the schema, and its faults are writ
     ++files;
     for (const ScenarioRun& run : scenario.runs) {
       policies.insert(std::string(policy_names()[std::size_t(run.recovery.policy)]));
+      const Task& task = run.streams[0][0];
+      if (task.algorithms.all && run.faults[0].first.kind == FaultKind::rank_crash) crashed_in_all.insert(task.kind);
       Json written = Json::array();
       for (const auto& [fault, where] : run.faults) {
         kinds.insert(std::string(name(fault.kind)));
@@ -131,6 +134,11 @@ TEST_CASE("every shipped fault scenario fits the schema, and its faults are writ
   CHECK(files >= 30);
   CHECK(kinds.size() == fault_names().size());
   CHECK(policies.size() == policy_names().size());
+  for (const Algorithm& a : algorithms())
+    if (!has_counts(a.kind) && a.kind != Collective::sendrecv) {
+      CAPTURE(name(a.kind));
+      CHECK(crashed_in_all.contains(a.kind));
+    }
 }
 
 TEST_CASE("faults drawn by seed come as often as they are said to, and hit all alike") {
