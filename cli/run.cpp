@@ -227,15 +227,7 @@ int Prepared::play() {
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
-  std::optional<real::MeetingPlace> meeting_place;
-  if (real) {
-    const auto by_files = [&](const sim::Point& p) {
-      return p.engine == sim::Engine::real && real::meet_by_files(campaign.scenario->runs[p.run].recovery);
-    };
-    if (real->namespaces && std::ranges::any_of(campaign.points, by_files))
-      real->folder = meeting_place.emplace().folder();
-    engines.real = [means = *real](const sim::Workload& w) { return real::run(w, means); };
-  }
+  if (real) engines.real = [means = *real](const sim::Workload& w) { return real::run(w, means); };
   sim::ScenarioResult result;
   try {
     result = sim::run_campaign(campaign, engines, options);

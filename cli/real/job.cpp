@@ -12,17 +12,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 
 #include "cli/launch/port.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "cli/real/memory_folder.hpp"
 #include "cli/real/real.hpp"
-#include "libgccl/base/environment.hpp"
 #include "libgccl/bootstrap/secret.hpp"
-#include "libgccl/json/reader.hpp"
 #include "sim/fault/effects.hpp"
 
 namespace gccl::real {
@@ -57,22 +55,6 @@ void load_runtime() {
   rank_entry = reinterpret_cast<RankEntry>(
       plugin("bench_native", "gccl_real_rank",
              "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
-}
-
-bool meet_by_files(const sim::RecoverySettings& s) { return !s.system_reports && s.replaces(); }
-
-MeetingPlace::MeetingPlace() {
-  const std::string stated = read_text(process_environment(), "TMPDIR"), where = stated.empty() ? "/tmp" : stated;
-  folder_ = where + "/gccl-real-XXXXXX";
-  if (!mkdtemp(folder_.data()))
-    throw json::InputError(
-        fmt::format("TMPDIR: found \"{}\", where no folder can be made: {}; expected one that this user may write to",
-                    where, std::generic_category().message(errno)));
-}
-
-MeetingPlace::~MeetingPlace() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {
@@ -113,8 +95,10 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   if (means_.namespaces && !plan_.recovery.system_reports) {
     network_ = std::make_unique<Network>(machines(), w.seed);
     store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
-    if (meet_by_files(plan_.recovery))
-      store_ = fmt::format("file://{}/{}", means_.folder, self_);  // to be met without rank 0
+    if (plan_.recovery.replaces()) {  // to be met without rank 0
+      folder_ = memory_folder();
+      store_ = fmt::format("file://{}/ranks", path_of(folder_));
+    }
   } else {
     std::uint16_t port = 0;
     reservation_ = launch::reserve_port(&port);

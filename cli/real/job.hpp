@@ -102,7 +102,7 @@ class Job {
   sim::ClusterWires wires_;
   std::vector<Passage> passages_;  // from * machines + to
   std::string store_, secret_;
-  Fd reservation_, reports_, reports_end_;
+  Fd reservation_, reports_, reports_end_, folder_;
   Shared* shared_ = nullptr;
   const pid_t self_;
 

@@ -78,7 +78,6 @@ struct RealMeans {
   bool shm = false;         // shared memory; else TCP
   bool namespaces = false;  // each rank on a network of its own
   std::string obstacle;     // why this system lets nobody make networks; empty: it does
-  std::string folder;       // where ranks on networks of their own meet by files, if they must
   const char* carrier() const { return shm ? "shm" : namespaces ? "tcp in namespaces" : "tcp"; }
 };
 
