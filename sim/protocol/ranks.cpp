@@ -309,8 +309,6 @@ void ProtocolRanks::interrupt(Process& p) {
     given_up_.push_back(std::move(p.operation));
   }
   p.looking.reset();
-  const RecoverySettings& s = plan_.recovery;
-  if (s.replaces()) p.replacement_until = now() + s.replace_after + 2 * s.detection;
   p.doing = Doing::agreeing;
   p.member->revoke(now());
   agree(p);
@@ -327,7 +325,10 @@ void ProtocolRanks::heed(Process& p, const fault::Decision& d) {
   p.final = std::max(p.final, agreed);
   if (p.doing == Doing::agreeing) {
     if (agreed == all) return finish(p, Doing::finished);
-    if (plan_.recovery.policy == FailurePolicy::fail) return finish(p, Doing::failed);
+    const RecoverySettings& s = plan_.recovery;
+    if (s.policy == FailurePolicy::fail) return finish(p, Doing::failed);
+    // Also of one that had nothing left to do: others have, and wait only where all do.
+    if (s.replaces()) p.replacement_until = now() + s.replace_after + 2 * s.detection;
     return reshape(p, false);
   }
   if (p.doing != Doing::meeting) return;

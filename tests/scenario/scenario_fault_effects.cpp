@@ -156,6 +156,28 @@ TEST_CASE("spares that are lost before they are needed take no place") {
   CHECK(played({crash, lose(12, "55ms")}, 1)["never_struck"].empty());
 }
 
+// The senders of a gather need nobody, and are through with all operations while the slow one is at its second.
+TEST_CASE("those that are left wait for a spare also where some of them have nothing left to do") {
+  const Json slow = {{"kind", "straggler"}, {"rank", 1}, {"slowdown", 4}};
+  const Json crash = {{"kind", "rank_crash"}, {"rank", 2}, {"after", {{"rank", 2}, {"operations", 3}}}};
+  for (const bool system_reports : {false, true}) {
+    const Json row = row_of(
+        hurt_run(
+            {slow, crash},
+            {{"collective", "gather"},
+             {"algorithms", "linear"},
+             {"repeats", 4},
+             {"compute_us", "1ms"},
+             {"bytes", 8},
+             {"recovery",
+              {{"policy", "spare"}, {"spares", 1}, {"detection_us", "200ms"}, {"system_reports", system_reports}}}}),
+        {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 5}});
+    CAPTURE(row["faults"].dump());
+    CHECK(row["faults"]["completed"] == true);
+    CHECK(row["faults"]["survivors"] == 5);
+  }
+}
+
 TEST_CASE("ranks that come further do not hang, however long they compute and their messages take") {
   const auto completed = [](const std::vector<Json>& faults, const Json& more, const Json& where = kTwoNodes) {
     Json run = hurt_run(faults, {{"recovery", {{"policy", "shrink"}, {"detection_us", "10ms"}}}});
