@@ -40,10 +40,11 @@ RankEntry rank_entry = nullptr;
 }
 
 // What the same scenario comes to in virtual time, where all processes are on one machine, as the ranks are: networks
-// of their own or not, its system reports to each which other ones have ended.
-sim::Outcome simulated(const sim::Workload& workload) {
+// of their own or not, its system reports to each which other ones have ended. That is stretched by nobody.
+sim::Outcome simulated(const sim::Workload& workload, double stretch) {
   sim::FaultPlan plan = *workload.faults;
   plan.recovery.system_reports = plan.recovery.one_system = true;
+  plan.recovery.report_after = Nanos(double(plan.recovery.report_after) / stretch);
   sim::Workload w = workload;
   w.faults = &plan;
   return sim::run_protocol(w);
@@ -73,7 +74,7 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
       means_(means),
       cards_(sim::with_spares(w.cards, w.faults->recovery.spares, *w.cluster)),
       stretch_(stretch_of(plan_)),
-      simulated_(simulated(w)),
+      simulated_(simulated(w, stretch_)),
       strikes_(strikes_of(w, simulated_, stretch_)),
       wires_(*w.cluster),
       passages_(cards_.size() * cards_.size()),

@@ -80,6 +80,7 @@ struct RecoverySettings {
   std::uint32_t helpers = 3;
   bool system_reports = false;       // of processes that have ended, to those of the same node
   bool one_system = false;           // or to all: never stated, but true of real ranks
+  Nanos report_after = 1'000'000;    // so long after it has ended
   Rank spares = 0;                   // processes that wait for a rank to fail
   Nanos replace_after = 10'000'000;  // so long after a failure the replacement begins
   Nanos reroute_after = 10'000'000;  // flow engine: so long after a link or switch is lost its messages go other ways

@@ -155,7 +155,7 @@ void ProtocolRanks::report_end(const Process& ended, const Process& to) {
   const auto node_of = [this](const Process& p) { return workload_.cluster->node_of(cards_[p.id.rank]); };
   const RecoverySettings& s = plan_.recovery;
   if (!s.system_reports || (node_of(ended) != node_of(to) && !s.one_system)) return;
-  own_work(to, kMillisecond, [this, ended = ended.id, to = to.id.rank] {
+  own_work(to, s.report_after, [this, ended = ended.id, to = to.id.rank] {
     Process& p = *at(to);
     if (p.out) return;
     p.member->gone(now(), ended.rank, ended.life);

@@ -48,6 +48,9 @@ scenario stopped \
 "$gccl" run "$work/stopped.json" --engine real >"$work/out" || fail "a stopped rank is hit: exit code $?, $(cat "$work/out")"
 [ "$(grep -o 'rank 1 \(stops\|crashes\|goes on\)' "$work/out" | cut -d' ' -f3- | paste -sd,)" = "stops,stops,goes on,goes on,stops,crashes,goes on" ] ||
   fail "what hits a stopped rank waits for it: $(cat "$work/out")"
+# A system reports at once who has ended, however far times are stretched: here before the last operation.
+scenario reported "$(run broadcast '{"kind": "rank_crash", "rank": 2, "at_us": "3.1ms"}' '"completed": false, "dead": [2]' fail ', "compute_us": "1ms"')"
+"$gccl" run "$work/reported.json" --engine real --quiet || fail "a crash while the last operation is computed: exit code $?"
 # One system says who has ended: the last one goes on.
 scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
 "$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
