@@ -20,10 +20,11 @@
 namespace gccl::real {
 namespace {
 
-constexpr Nanos kLook = 1'000'000;          // so often a rank that computes looks for failures
-constexpr Nanos kUsualFirst = 1'000'000;    // time of an operation before one is measured
-constexpr std::uint64_t kMet = 1ull << 63;  // an agreement's flag that no operation has
-constexpr int kAgreements = 8;              // so often in a row news of failures may interrupt an agreement
+constexpr Nanos kLook = 1'000'000;        // so often a rank that computes looks for failures
+constexpr Nanos kUsualFirst = 1'000'000;  // time of an operation before one is measured
+// An agreement's flags that no operation has: all know who they are; all wait for others where some are missing.
+constexpr std::uint64_t kMet = 1ull << 63, kAwaits = 1ull << 62;
+constexpr int kAgreements = 8;  // so often in a row news of failures may interrupt an agreement
 
 void sleep_for(Nanos t) {
   timespec left{time_t(t / 1'000'000'000), long(t % 1'000'000'000)};
@@ -214,12 +215,13 @@ Nanos RankLife::own_time() const {
 bool RankLife::compute() {
   std::vector<const Strike*> due;
   for (const Strike& s : program_.strikes)
-    if (s.moment.at == At::compute && s.moment.number == next_ && struck_.insert(s.fault).second) due.push_back(&s);
+    if (s.moment.at == At::compute && s.moment.number == next_ && !struck_.contains(s.fault)) due.push_back(&s);
   std::sort(due.begin(), due.end(), [](const Strike* a, const Strike* b) { return a->moment.after < b->moment.after; });
   const Nanos begin = now_ns();
   double left = double(program_.compute);
   for (Nanos last = own_time();;) {
     while (!due.empty() && (now_ns() - begin >= due[0]->moment.after || left <= 0)) {
+      struck_.insert(due[0]->fault);  // one that is not due yet strikes where this operation is carried out anew
       strike_in(*due[0], 0);
       due.erase(due.begin());
     }
@@ -327,13 +329,15 @@ GCCL_Result RankLife::reshape(Nanos until, GCCL_Comm* out) {
   return GCCL_Comm_grow(comm_, std::max(missing, 1), std::max<Nanos>(0, until - now_ns()) / 1'000'000, out);
 }
 
-// Makes the communicator anew until all that are in it know who they are and where they go on.
+// Makes the communicator anew until all that are in it know who they are and where they go on, and nobody is missing,
+// or not waited for any more: one that was to be replaced may fail as well, while others join.
 void RankLife::meet(bool has_joined) {
   struct Hello {
     std::int32_t rank, epoch;
   };
   const Nanos until = now_ns() + program_.replacement;
-  for (std::uint64_t agreed = 0; !(agreed & kMet); has_joined = false) {
+  const auto awaited = [this](std::uint64_t agreed) { return (agreed & kAwaits) && members_.size() < program_.ranks; };
+  for (std::uint64_t agreed = 0; !(agreed & kMet) || awaited(agreed); has_joined = false) {
     if (!has_joined) {
       GCCL_Comm next = GCCL_COMM_NULL;
       const GCCL_Result made = reshape(until, &next);
@@ -359,6 +363,7 @@ void RankLife::meet(bool has_joined) {
       GCCL_Comm_revoke(comm_);
       flags &= ~kMet;
     }
+    if (!has_joined && now_ns() >= until) flags &= ~kAwaits;
     const auto all_agree = agree(flags);
     if (!all_agree) end(Report::How::out);
     agreed = *all_agree;

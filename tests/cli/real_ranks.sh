@@ -48,9 +48,20 @@ scenario stopped \
 "$gccl" run "$work/stopped.json" --engine real >"$work/out" || fail "a stopped rank is hit: exit code $?, $(cat "$work/out")"
 [ "$(grep -o 'rank 1 \(stops\|crashes\|goes on\)' "$work/out" | cut -d' ' -f3- | paste -sd,)" = "stops,stops,goes on,goes on,stops,crashes,goes on" ] ||
   fail "what hits a stopped rank waits for it: $(cat "$work/out")"
+# An operation that a crash interrupts in its computing is carried out anew, and what was to strike in it does.
+scenario anew "$(run allreduce '{"kind": "rank_crash", "rank": 0, "at_us": "22ms"}, {"kind": "rank_crash", "rank": 1, "at_us": "36ms"}' \
+  "$lived, \"dead\": [0, 1]" shrink ', "compute_us": "20ms"')"
+"$gccl" run "$work/anew.json" --engine real --quiet || fail "a crash in an operation that is carried out anew: exit code $?"
 # A system reports at once who has ended, however far times are stretched: here before the last operation.
 scenario reported "$(run broadcast '{"kind": "rank_crash", "rank": 2, "at_us": "3.1ms"}' '"completed": false, "dead": [2]' fail ', "compute_us": "1ms"')"
 "$gccl" run "$work/reported.json" --engine real --quiet || fail "a crash while the last operation is computed: exit code $?"
+# One rank is started again and joins while another one crashes, which is waited for, too.
+scenario both "$(run alltoall '{"kind": "rank_crash", "rank": 1, "at_us": "22ms"}, {"kind": "rank_crash", "rank": 0, "at_us": "2ms", "after": {"rank": 2, "agreements": 1}}' \
+  "$lived, \"dead\": [0, 1]" rejoin ', "compute_us": "20ms"')"
+for transport in tcp shm; do
+  "$gccl" run "$work/both.json" --engine real --transport $transport >"$work/out" || fail "two join one after the other: exit code $?"
+  grep -q ': 4 ranks are at work' "$work/out" || fail "those that are left did not wait for both: $(cat "$work/out")"
+done
 # One system says who has ended: the last one goes on.
 scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
 "$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
