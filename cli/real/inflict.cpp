@@ -79,7 +79,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (over_[i] || active_[i]) return;
   active_[i] = true;
   const auto alive = [&](Rank r) { return state_[r].alive || (ends_processes(f) && waits_as_spare(r)); };
-  const std::vector<Rank> hit = hit_by(f, cards_, *workload_.cluster);
+  const std::vector<Rank> hit = hit_as_simulated(i, plan_, cards_, *workload_.cluster, simulated_);
   const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
   if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
@@ -98,7 +98,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       hurt_unreachable(when, until);
       return;
     case FaultKind::pause:
-      for (const Rank r : f.ranks) {
+      for (const Rank r : hit) {
         if (!state_[r].alive || state_[r].pid <= 0) continue;
         if (for_long) hurts_.hurt(r, when, until);
         const Strike* const strike = strike_of(i);

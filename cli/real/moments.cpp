@@ -55,7 +55,8 @@ std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simula
   for (std::size_t i = 0; i < end.size(); ++i)
     if (end[i] > 0) took.push_back(end[i] - simulated.begin_ns[i]);
   std::nth_element(took.begin(), took.begin() + std::ptrdiff_t(took.size() / 2), took.end());
-  Nanos begins = 0;
+  Nanos begins = 0;  // when all that start late are there: as of then real ranks go together
+  for (Rank r = 0; r < w.cards.size(); ++r) begins = std::max(begins, late_by(w.faults->faults, r));
   for (std::size_t o = 0; o < end.size(); ++o) {
     if (end[o] > t || end[o] == 0) {
       const Nanos into = std::max<Nanos>(0, t - begins), compute = w.faults->compute;
@@ -73,19 +74,19 @@ std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simula
 // Whose moment it is: of those ranks that it hits and that live then, or of one that nothing ends.
 Rank reference(const sim::Workload& w, const sim::Outcome& simulated, std::size_t fault) {
   const auto& faults = w.faults->faults;
-  const auto add_hit = [&](const Fault& f, std::set<Rank>* to) {
-    if (!ends_processes(f)) return;
-    for (const Rank r : hit_by(f, w.cards, *w.cluster)) to->insert(r);
+  const auto add_hit = [&](std::size_t f, std::set<Rank>* to) {
+    if (!ends_processes(faults[f])) return;
+    for (const Rank r : hit_as_simulated(f, *w.faults, w.cards, *w.cluster, simulated)) to->insert(r);
   };
   std::set<Rank> dead, end;
   for (const sim::FaultEvent& e : simulated.faults->events) {
     if (e.what != sim::FaultEvent::What::begins) continue;
     if (e.fault == fault) break;
-    add_hit(faults[e.fault], &dead);
+    add_hit(e.fault, &dead);
   }
-  for (const Rank r : hit_by(faults[fault], w.cards, *w.cluster))
+  for (const Rank r : hit_as_simulated(fault, *w.faults, w.cards, *w.cluster, simulated))
     if (r < w.cards.size() && !dead.contains(r)) return r;
-  for (const Fault& f : faults) add_hit(f, &end);
+  for (std::size_t f = 0; f < faults.size(); ++f) add_hit(f, &end);
   Rank r = 0;
   while (end.contains(r) && r + 1 < w.cards.size()) ++r;
   return r;
@@ -111,11 +112,22 @@ double stretch_of(const sim::FaultPlan& plan) {
   return std::max(1.0, double(kDetectionLeast) / double(plan.recovery.detection));
 }
 
+std::vector<Rank> hit_as_simulated(std::size_t fault, const sim::FaultPlan& plan, std::span<const Card> cards,
+                                   const Cluster& cluster, const sim::Outcome& simulated) {
+  std::vector<Rank> hit = hit_by(plan.faults[fault], cards, cluster);
+  const auto& there = simulated.faults->events;
+  const auto strikes = std::ranges::find_if(
+      there, [fault](const sim::FaultEvent& e) { return e.what == sim::FaultEvent::What::begins && e.fault == fault; });
+  if (strikes != there.end()) std::erase_if(hit, [&](Rank r) { return late_by(plan.faults, r) > strikes->at; });
+  return hit;
+}
+
 std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simulated, double stretch) {
   std::vector<Strike> all;
   for (std::size_t i = 0; i < w.faults->faults.size(); ++i) {
     const Fault& f = w.faults->faults[i];
     if (f.kind == FaultKind::late_start || begins_before_start(f)) continue;
+    if (!has_begun(simulated.faults->events, i)) continue;
     Strike s{.fault = i, .rank = f.after ? f.after->rank : reference(w, simulated, i), .moment = {}};
     std::optional<Moment> moment;
     if (f.after) {
@@ -138,7 +150,7 @@ std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simul
       all.push_back(s);
       continue;
     }
-    const auto hit = hit_by(f, w.cards, *w.cluster);
+    const auto hit = hit_as_simulated(i, *w.faults, w.cards, *w.cluster, simulated);
     const Nanos delay = f.after ? Nanos(double(f.at) * stretch) : 0;
     if (hit.size() == 1 && hit[0] == s.rank && delay <= kBySelf) {
       if (ends_processes(f)) s.signal = SIGKILL;

@@ -1,6 +1,7 @@
 // From the simulated times of a scenario's faults to moments of real ranks.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cli/real/program.hpp"
@@ -12,7 +13,12 @@ namespace gccl::real {
 // so that a detection time is 2 s at least: processes that share a few cores answer later than simulated ones.
 double stretch_of(const sim::FaultPlan& plan);
 
-// Besides those that hold from before the start (begins_before_start), all that strike at all.
+// To whom fault number `fault` happens, of the ranks on `cards`: not to those that start later than it strikes in the
+// simulation. Here all are there at time 0.
+std::vector<Rank> hit_as_simulated(std::size_t fault, const sim::FaultPlan& plan, std::span<const Card> cards,
+                                   const Cluster& cluster, const sim::Outcome& simulated);
+
+// Besides those that hold from before the start (begins_before_start), all that strike in the simulation.
 //   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario
 //                    comes to in virtual time: in computing as long after its begin as there, stretched; else the
 //                    same part of the operation. Where the rank is stopped then, as long after its stop has begun

@@ -48,6 +48,14 @@ scenario stopped \
 "$gccl" run "$work/stopped.json" --engine real >"$work/out" || fail "a stopped rank is hit: exit code $?, $(cat "$work/out")"
 [ "$(grep -o 'rank 1 \(stops\|crashes\|goes on\)' "$work/out" | cut -d' ' -f3- | paste -sd,)" = "stops,stops,goes on,goes on,stops,crashes,goes on" ] ||
   fail "what hits a stopped rank waits for it: $(cat "$work/out")"
+# What strikes nobody in the simulation, as its rank has not begun by then, or the run is over, strikes nobody here. Who
+# begins later is spared.
+late='{"kind": "late_start", "rank": 1, "at_us": "10ms"}'
+scenario spared \
+  "$(run allgather "$late, {\"kind\": \"card_loss\", \"card\": 1, \"at_us\": 0}" "$lived, \"dead\": []" shrink ', "compute_us": "10ms"')" \
+  "$(run alltoall '{"kind": "rank_crash", "ranks": [0, 3], "at_us": "20ms", "after": {"rank": 3, "epochs": 1}}' "$lived, \"dead\": []")" \
+  "$(run allreduce "$late, {\"kind\": \"rank_crash\", \"ranks\": [0, 1], \"at_us\": \"2ms\"}" "$lived, \"dead\": [0]" shrink ', "compute_us": "20ms"')"
+"$gccl" run "$work/spared.json" --engine real --quiet || fail "ranks that the simulation spares: exit code $?"
 # An operation that a crash interrupts in its computing is carried out anew, and what was to strike in it does.
 scenario anew "$(run allreduce '{"kind": "rank_crash", "rank": 0, "at_us": "22ms"}, {"kind": "rank_crash", "rank": 1, "at_us": "36ms"}' \
   "$lived, \"dead\": [0, 1]" shrink ', "compute_us": "20ms"')"
