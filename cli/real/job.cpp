@@ -136,7 +136,6 @@ void Job::start(Rank r) {
 void Job::live(Rank r) const {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != self_) _exit(1);
-  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int stream : {0, 1, 2}) dup2(null, stream);
   if (state_[r].log) dup2(state_[r].log.get(), STDERR_FILENO);

@@ -195,6 +195,13 @@ for signal in INT KILL; do
     [ -z "$(ours)" ] || fail "processes are left after $signal"
   done
 done
+# The end of a session, which nohup has all of them ignore, ends nobody.
+scenario ignored "$(run allreduce "$crash" "$lived" shrink ', "compute_us": "100ms"')"
+(trap '' HUP && exec env GCCL_REAL_RANKS_TEST=$$ setsid "$gccl" run "$work/ignored.json" --engine real --quiet) >"$work/out" 2>&1 &
+job=$!
+await_ranks
+kill -HUP -- -$job
+wait $job || fail "an ignored SIGHUP: exit code $?, $(cat "$work/out")"
 # Killed where they meet by files: no folder.
 scenario meet "$(run allreduce "$crash" "$lived" rejoin ', "compute_us": "10s"')"
 mkdir "$work/tmp"
