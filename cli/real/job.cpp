@@ -214,7 +214,7 @@ void Job::look_for_ends() {
     RankState& s = state_[r];
     if (!s.alive) continue;
     s.alive = false;
-    if (s.ended) continue;
+    if (s.ended || (ended_ != 0 && status == 0)) continue;  // the latter as it was asked to
     s.amiss = true;
     violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
                                               : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
@@ -408,6 +408,7 @@ void Job::run() {
     look_at_ranks();
   }
   hangs_ = !settled();
+  if (hangs_) waits_ = waits();
   ended_ = now_ns();
   agenda_.clear();
   for (RankState& s : state_)

@@ -130,6 +130,7 @@ class Job {
   Nanos began_ = 0, ended_ = 0;
   Nanos late_ = 0;  // by which something came after it was due, at worst
   bool hangs_ = false;
+  std::string waits_;  // who, and in what
 };
 
 }  // namespace gccl::real

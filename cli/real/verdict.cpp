@@ -101,7 +101,7 @@ std::vector<std::string> Job::different_news() const {
 sim::Outcome Job::verdict() const {
   sim::Outcome out;
   sim::FaultOutcome& f = out.faults.emplace();
-  if (hangs_) f.waits = waits();
+  f.waits = waits_;
   f.violations = violations_;
   for (std::string& news : different_news()) f.violations.push_back(std::move(news));
   f.events = events_;

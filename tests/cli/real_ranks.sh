@@ -123,6 +123,13 @@ code=0; "$gccl" run "$work/unagreed.json" --engine real --namespaces --quiet >"$
   { [ $code = 2 ] && grep -q "cannot be inflicted here" "$work/out"; } ||
   fail "an agreement of which all is lost: exit code $code, $(cat "$work/out")"
 
+# Ranks that have not finished at the limit hang. That they end when they are asked to breaks no promise.
+scenario limited "$(run allreduce '' '"completed": true' 'shrink", "limit_us": "15ms' ', "compute_us": "5ms"')"
+code=0; "$gccl" run "$work/limited.json" --engine real --quiet >"$work/out" 2>&1 || code=$?
+if [ $code != 1 ] || ! grep -q 'completed; found rank [0-3] hangs in epoch 1' "$work/out" || grep -q promises "$work/out"; then
+  fail "a limit that is too short: exit code $code, $(cat "$work/out")"
+fi
+
 # The processes of a run that is started with GCCL_REAL_RANKS_TEST=$$: itself, a child for the point, four ranks.
 ours() { { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d/ -f3; }
 await_ranks() {
