@@ -11,18 +11,21 @@ namespace {
 // 64 ranks of a dragonfly take 25 ms, those of a regular cluster 1 ms: there are as many instants as turns.
 constexpr std::size_t kMessagesMax = 2048;
 constexpr Rank kTurnsMin = 20;
+constexpr std::size_t kMembersInChannels = 8;
+
 class Exchange {
  public:
-  // The first `turns` turns.
-  Exchange(const Part& cluster, const Groups& groups, std::span<const Rank> begin, Rank turns)
+  // The first `turns` turns, in each of so many channels.
+  Exchange(const Part& cluster, const Groups& groups, std::span<const Rank> begin, Rank turns, Rank channels = 1)
       : fair_(cluster), turns_(turns) {
-    for (const auto& g : groups)
-      for (Rank r = 0; r < g.size(); ++r) {
-        const Turns of(NodeSpans::of(begin, Rank(g.size())), r);
-        members_.push_back({.group = &g, .first = members_.size() - r, .turns = of, .steps = of.steps()});
-        members_.back().arrived.resize(of.steps());
-        members_.back().awaited.resize(of.steps());
-      }
+    for (Rank c = 0; c < channels; ++c)
+      for (const auto& g : groups)
+        for (Rank r = 0; r < g.size(); ++r) {
+          const Turns of(NodeSpans::of(begin, Rank(g.size())), r);
+          members_.push_back({.group = &g, .first = members_.size() - r, .turns = of, .steps = of.steps()});
+          members_.back().arrived.resize(of.steps());
+          members_.back().awaited.resize(of.steps());
+        }
   }
 
   double stretch() {
@@ -44,7 +47,7 @@ class Exchange {
     std::size_t from, to;  // members
     Rank turn;
   };
-  struct Member {
+  struct Member {  // of one channel
     const std::vector<Card>* group;
     std::size_t first;  // member of it
     Turns turns;
@@ -119,11 +122,16 @@ class Exchange {
 
 }  // namespace
 
-double exchange_stretch(const Part& cluster, const Groups& groups, std::span<const Rank> begin) {
+LinkLoads::Stretch exchange_stretch(const Part& cluster, const Groups& groups, std::span<const Rank> begin) {
   std::size_t members = 0;
   for (const auto& g : groups) members += g.size();
   const Rank turns = Rank(kMessagesMax / std::max<std::size_t>(members, 1));
-  return turns >= kTurnsMin ? Exchange(cluster, groups, begin, turns).stretch() : 1;
+  if (turns < kTurnsMin) return {};
+  LinkLoads::Stretch s{.one = Exchange(cluster, groups, begin, turns).stretch()};
+  if (members <= kMembersInChannels)
+    for (std::size_t k = 0; k < s.at_once.size(); ++k)
+      s.at_once[k] = Exchange(cluster, groups, begin, turns, Rank(2) << k).stretch();
+  return s;
 }
 
 double gather_stretch(const Part& cluster, const Groups& groups) {

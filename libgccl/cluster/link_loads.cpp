@@ -450,8 +450,9 @@ LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Gr
           .gathered_halving_ns_per_byte = by(gathered_halving_of),
           .ring_in_way = by(ring_in_way),
           .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, *begin); }),
-          .stretch = OnDemand<double>(
-              [=] { return cluster->everything() ? exchange_stretch(*cluster, *groups, *begin) : 1.0; })};
+          .stretch = OnDemand<LinkLoads::Stretch>([=] {
+            return cluster->everything() ? exchange_stretch(*cluster, *groups, *begin) : LinkLoads::Stretch{};
+          })};
 }
 
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards) {

@@ -160,7 +160,12 @@ struct LinkLoads {
   };
   OnDemand<Pairs> pairs;
   // By how much of what its busiest link carries that takes longer, as members wait for each other (exchange.hpp).
-  OnDemand<double> stretch;
+  struct Stretch {
+    double one = 1;                   // of one channel
+    std::array<double, 3> at_once{};  // of 2, 4, and 8 channels or more, in each of which they do; 0: nobody looked
+    double of(double messages, Rank channels) const;
+  };
+  OnDemand<Stretch> stretch;
 
   bool known() const { return bool(shifts); }
   template <class H>

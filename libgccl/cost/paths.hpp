@@ -60,7 +60,7 @@ class Paths {
   }
   const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
   // As pairs_train() asks for it.
-  const OnDemand<double>& pairs_stretch() const { return traffic_->stretch; }
+  const OnDemand<LinkLoads::Stretch>& pairs_stretch() const { return traffic_->stretch; }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {
     if (traffic_->known()) return LinkLoads::over(*traffic_->survivors, distance);

@@ -1,6 +1,7 @@
 #include "libgccl/cost/pipelined.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace gccl {
@@ -23,26 +24,19 @@ Cost train(double messages, const Hop& hop, double bytes, double gap, double ste
   return w.full * std::max(w.in_flight * gap, hop(bytes)) + w.rest * gap + hop(bytes);
 }
 
-// Ranks of several channels wait less for each other. By the flow engine's all-to-all of one chunk in each: with 4 they
-// wait 0.4 to 1 times as long as with one (leonardo, mixed, custom-fabric, l40s-box, alps-gh200-2048, tpu-v4-4096),
-// with more channels about as long as with 4. More messages than those of 64 ranks were not looked at: channels are
-// taken to gain nothing there, as they take long to simulate.
-double waiting(double messages, Rank channels) {
-  return messages < 64 ? std::pow(double(std::min<Rank>(channels, 4)), -0.3) : 1;
-}
-
 }  // namespace
 
 Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
   return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
 }
 
-Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<double>& stretch, double bytes,
-                 double gap_ns, double steps_each, Rank channels) {
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<LinkLoads::Stretch>& stretch,
+                 double bytes, const CostModel& m, double steps_each, Rank channels) {
   if (messages <= 0) return 0;
+  if (m.links_alone) return double(channels) * messages * bytes * pairs.beta_ns_per_byte;
   const Windows w(double(channels) * messages, steps_each, double(channels));
   const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
-  const double share = bytes * pairs.beta_ns_per_byte;
+  const double share = bytes * pairs.beta_ns_per_byte, gap_ns = m.exchange_gap_ns();
   // Those of the last window leave one gap after the other. Each takes as long as its own way, and all of them what
   // they share: where every pair has a link of its own, nothing.
   const Cost even = w.full * std::max(w.in_flight * std::max(gap_ns, share), one(bytes)) +
@@ -51,8 +45,17 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDe
   constexpr double kMostStretch = 3;
   if (!stretch || kMostStretch * w.in_flight * share <= one(bytes)) return even;
   // The last message's own way is part of what the ranks wait for.
-  const double waited = 1 + waiting(messages, channels) * (*stretch - 1);
-  return std::max(even, one.alpha_ns + double(channels) * messages * share * waited);
+  return std::max(even, one.alpha_ns + double(channels) * messages * share * stretch->of(messages, channels));
+}
+
+// Ranks of several channels wait less for each other where they are many. By the flow engine's all-to-all of one chunk
+// in each: with 4 they wait 0.4 to 1 times as long as with one (leonardo, mixed, custom-fabric, l40s-box,
+// alps-gh200-2048, tpu-v4-4096), with more channels about as long as with 4. More messages than those of 64 ranks were
+// not looked at: channels are taken to gain nothing there, as they take long to simulate.
+double LinkLoads::Stretch::of(double messages, Rank channels) const {
+  const double seen = channels > 1 ? at_once[std::min<std::size_t>(std::bit_width(channels), 4) - 2] : one;
+  if (seen > 0) return seen;
+  return 1 + (messages < 64 ? std::pow(double(std::min<Rank>(channels, 4)), -0.3) : 1) * (one - 1);
 }
 
 Cost meeting(Cost whole, Cost busiest, double in_flight) {
@@ -116,8 +119,7 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
   if (m.all.known())
-    return pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, m.all.stretch, bytes, m.exchange_gap_ns(),
-                       steps_each, v.channels);
+    return pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, m.all.stretch, bytes, m, steps_each, v.channels);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }

@@ -21,8 +21,8 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
 // The same where each message has a way of its own (`alone`) of which all together take the share that `pairs` says.
 // Each of the channels has so many, and a window of its own. `stretch`: of what they share, as LinkLoads has it; empty
 // where it is not known.
-Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<double>& stretch, double bytes,
-                 double gap_ns, double steps_each, Rank channels = 1);
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, const OnDemand<LinkLoads::Stretch>& stretch,
+                 double bytes, const CostModel& m, double steps_each, Rank channels = 1);
 
 // From the end of a chunk to the end of the next where so many are on their way, each of which takes `whole` alone and
 // keeps what they meet at busy for `busiest`. One alone meets nothing; of many `busiest` is all that counts; between,

@@ -269,3 +269,22 @@ TEST_CASE("what a card copies of all channels is predicted one after the other")
     CHECK(std::abs(ratio - 1) <= 0.05);
   }
 }
+
+// On a ring of five ranks messages of different length of way meet at the same links in every channel. Where each pair
+// has a link of its own, a channel of one chunk waits for its last exchange, and chunks behind it do not.
+TEST_CASE("exchanges of few ranks are predicted as the flow engine has them, in channels and in chunks") {
+  const Algorithm& pairwise = *find_algorithm(Collective::alltoall, "pairwise");
+  constexpr Count kBlock = Count(2) << 20;
+  const auto hold = [](const char* cluster, Rank ranks, const Algorithm& a, Count channels, Count each, double limit) {
+    Machine machine(cluster, ranks);
+    const double ratio = predicted_by_simulated(machine, a, kBlock, channels, each);
+    INFO(a.name, " on ", ranks, " ranks of ", cluster, ", ", channels, " channels of ", each, ": predicted ", ratio);
+    CHECK(std::abs(ratio - 1) <= limit);
+  };
+  for (const Rank ranks : {5u, 6u})
+    for (const Count channels : {2u, 4u, 8u}) hold("tpu-v4-4096", ranks, pairwise, channels, 1, 0.04);
+  for (const Rank ranks : {6u, 7u, 8u}) {
+    hold("atlas-900-a2", ranks, pairwise, 2, 1, 0.02);
+    hold("atlas-900-a2", ranks, pairwise, 4, 8, 0.04);
+  }
+}

@@ -238,7 +238,7 @@ Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel&
   const double load = on_first_rail(v), own = on_first_rail(v, v.fullest);  // ranks on that rail, and on its node
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
     const Hop &pairs = loads.known() ? loads.pairs->mean : hop, &alone = loads.known() ? loads.pairs->alone : hop;
-    return pairs_train(others, pairs, alone, loads.stretch, bytes, m.exchange_gap_ns(), 2);
+    return pairs_train(others, pairs, alone, loads.stretch, bytes, m, 2);
   };
   const double crosses = std::max(g * (load - own), own * (n - g));  // blocks that it sends, or gets
   const Cost inside = exchange(g - 1, m.inside, m.node, load * block);

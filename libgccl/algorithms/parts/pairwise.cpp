@@ -26,8 +26,7 @@ Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
 }
 
 Cost exchange_parts_cost(Rank n, double part, const Paths& p) {
-  return pairs_train(n - 1, p.pairs(), p.pairs_alone(), p.pairs_stretch(), part, p.model().exchange_gap_ns(), 2,
-                     p.channels());
+  return pairs_train(n - 1, p.pairs(), p.pairs_alone(), p.pairs_stretch(), part, p.model(), 2, p.channels());
 }
 
 }  // namespace
@@ -54,8 +53,7 @@ Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
 Cost pairwise_reduce_scatter_cost(Rank n, double part, const Paths& p) {
   const double combine = p.model().combine(part);
   const Hop pairs = p.pairs_in_order();
-  const Cost train =
-      pairs_train(n - 1, pairs, p.pairs_alone(), p.pairs_stretch(), part, p.model().exchange_gap_ns(), 2, p.channels());
+  const Cost train = pairs_train(n - 1, pairs, p.pairs_alone(), p.pairs_stretch(), part, p.model(), 2, p.channels());
   // What channels have in flight at once arrives at once, and is combined one after the other.
   const double channels = p.channels(), last = channels > 1 ? channels * std::min(n - 1.0, kStepsInFlight / 2) : 1;
   return std::max(train + last * combine, p.pairs_alone()(part) + channels * (n - 1) * combine);
