@@ -41,6 +41,8 @@ struct Algorithm {
   bool channels = false;
   // `cost` takes view.channels channels at once, of one chunk each, although they have one order.
   bool at_once = false;
+  // The algorithm whose schedule it has on that view, and as which it is predicted; null: none.
+  const Algorithm* (*same_as)(const View&) = nullptr;
   // Each of its steps waits for the one before, so that a port is idle while a message is in its latency, unless other
   // channels' messages pass. Where not `at_once`, all of them take alike.
   bool rounds = false;

@@ -40,6 +40,11 @@ constexpr double kLatencyInPhases = 0.5, kLatencyInRounds = 0.3;
 // Chunks of one call may be short of an element each, and forms round parts of them.
 constexpr double kRounding = 1 - 1e-3;
 
+const Algorithm& schedule_of(const Algorithm& a, const View& view) {
+  const Algorithm* const other = a.same_as ? a.same_as(view) : nullptr;
+  return other ? *other : a;
+}
+
 // Where routes are not known forms ask whether the ranks that trees take follow each other node by node.
 std::optional<View> as_taken(const Call& call, const View& v) {
   const bool trees = has_root(call.kind) && !counts_blocks(call.kind);
@@ -53,7 +58,7 @@ std::optional<View> as_taken(const Call& call, const View& v) {
 
 Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                        const Tuning& tuning)
-    : algorithm_(algorithm),
+    : algorithm_(schedule_of(algorithm, view)),
       call_(call),
       as_taken_(as_taken(call, view)),
       view_(as_taken_ ? *as_taken_ : view),

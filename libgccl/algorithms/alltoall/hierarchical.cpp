@@ -15,6 +15,8 @@
 namespace gccl {
 namespace {
 
+bool flat(const View& v) { return v.nodes == 1 || v.nodes == v.all.size; }
+
 // Two zones of scratch take turns: what one phase sends lies in `low`, what it receives in `high`, and the next phase
 // sorts it back into `low`.
 //
@@ -28,7 +30,6 @@ struct BundlePlan {
   View v;
   Share mine;
 
-  bool flat() const { return v.nodes == 1 || v.nodes == v.all.size; }
   Rank place() const { return v.node.rank; }
   bool on_rail() const { return v.node.rank < v.rails; }
 
@@ -206,7 +207,7 @@ Schedule hand_over(BundlePlan plan, Count high) {
 
 Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
   const BundlePlan plan{c, v, mine};
-  if (plan.flat()) {
+  if (flat(plan.v)) {
     co_yield alltoall_pairwise.make(c, v, mine);
     co_return;
   }
@@ -227,13 +228,13 @@ bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places
 
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
   const BundlePlan plan{c, v, mine};
-  return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone_elements();
+  return flat(plan.v) ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone_elements();
 }
 
 // Of nodes of different sizes the first rail of the fullest has most to do: it takes what goes to all ranks on its rail
 // from the others of its node, exchanges that with the other nodes, and hands over what came to those that share it.
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
-  if (v.nodes == 1 || v.nodes == v.all.size) return alltoall_pairwise.cost(c, v, m);
+  if (flat(v)) return alltoall_pairwise.cost(c, v, m);
   const double n = v.all.size, nodes = v.nodes, g = v.fullest, block = m.bytes(mean_block(c, v.all.size));
   const double load = on_first_rail(v), own = on_first_rail(v, v.fullest);  // ranks on that rail, and on its node
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
@@ -263,6 +264,7 @@ constexpr Algorithm alltoall_hierarchical = {
     .fits = hierarchical_all_to_all_fits,
     .limit = "it takes blocks side by side, without displacements",
     .cost = hierarchical_all_to_all_cost,
+    .same_as = [](const View& v) { return flat(v) ? &alltoall_pairwise : nullptr; },
 };
 constexpr Algorithm alltoallv_hierarchical = alltoall_hierarchical.of(Collective::alltoallv);
 
