@@ -240,12 +240,17 @@ TEST_CASE("memory that the thread for connections does not find to dial is an er
               GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
               RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
               std::thread fed_again;
+              std::atomic<bool> returned{false};
               if (rank == starved) {
                 starving = true;
-                fed_again = std::thread([] { usleep(300000), starving = false; });
+                fed_again = std::thread([&] {
+                  while (!missed_some && !returned) usleep(1000);
+                  usleep(300000), starving = false;
+                });
               }
               float one = 1, sum = 0;
               const GCCL_Result result = GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c);
+              returned = true;
               if (starved == 0 || threaded || result != GCCL_SUCCESS) {
                 expect(result, GCCL_ERR_SYSTEM, "allreduce");
                 expect_text("out of memory", "allreduce");

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <new>
 
-// While it is true, threads find no memory, those apart that have said that they do.
-inline std::atomic<bool> starving{false};
+// While it is true, threads find no memory, those apart that have said that they do; and whether one looked for some.
+inline std::atomic<bool> starving{false}, missed_some{false};
 inline thread_local bool fed = false;
 
 // One allocation of a thread that fails, the one after `left` others, or that one and all later ones.
@@ -31,7 +31,8 @@ inline bool is_denied() {
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return (starving && !fed) || is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
+  if (starving && !fed) return missed_some = true, nullptr;
+  return is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
