@@ -14,6 +14,7 @@
 #include "cli/calibrate/measure.hpp"
 #include "cli/output.hpp"
 #include "libgccl/base/environment.hpp"
+#include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 
@@ -281,16 +282,20 @@ bool write_all_of(const Options& o, const sim::Calibration& c, const sim::Calibr
   return true;
 }
 
+// Empty where these backends can be measured.
+std::string not_measured(const std::string& backends) {
+  if (std::find(std::begin(kMeasured), std::end(kMeasured), backends) != std::end(kMeasured)) return {};
+  return fmt::format(
+      "shared memory and TCP can be measured, with GCCL_BACKENDS or --backend shm,tcp, shm or tcp; it is \"{}\"",
+      backends);
+}
+
 // What cannot go well, before minutes are spent; empty where nothing is wrong.
 std::string wrong_with(const Job& job, const Options& o) {
   if (job.ranks() < 2)
     return "there is one rank, and two at least are needed to measure messages: gccl launch -n 2 -- gccl calibrate -o "
            "PARAMS.json";
-  if (std::find(std::begin(kMeasured), std::end(kMeasured), job.backends()) == std::end(kMeasured))
-    return fmt::format(
-        "shared memory and TCP can be measured, with GCCL_BACKENDS or --backend shm,tcp, shm or tcp; it is "
-        "\"{}\"",
-        job.backends());
+  if (std::string text = not_measured(job.backends()); !text.empty()) return text;
   if (job.rank() != 0) return {};
   try {
     std::vector<fs::path> inputs;
@@ -307,6 +312,13 @@ std::string wrong_with(const Job& job, const Options& o) {
 
 int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::size_t columns,
         std::string* error) {
+  // Over MPI ranks do not meet before an MPI_Init.
+  if (config.backends && config.backends == std::string_view("mpi")) {
+    Identity started;
+    const bool speaks = !identify(process_environment(), -1, -1, &started).ok() || started.rank == 0;
+    if (speaks) *error = not_measured(config.backends);
+    return 2;
+  }
   std::unique_ptr<Job> met;
   if (const Status s = Job::meet(config, "gccl calibrate", &met); !s.ok()) return *error = s.text(), 2;
   Job& job = *met;
