@@ -115,10 +115,8 @@ double stretch_of(const sim::FaultPlan& plan) {
 std::vector<Rank> hit_as_simulated(std::size_t fault, const sim::FaultPlan& plan, std::span<const Card> cards,
                                    const Cluster& cluster, const sim::Outcome& simulated) {
   std::vector<Rank> hit = hit_by(plan.faults[fault], cards, cluster);
-  const auto& there = simulated.faults->events;
-  const auto strikes = std::ranges::find_if(
-      there, [fault](const sim::FaultEvent& e) { return e.what == sim::FaultEvent::What::begins && e.fault == fault; });
-  if (strikes != there.end()) std::erase_if(hit, [&](Rank r) { return late_by(plan.faults, r) > strikes->at; });
+  if (const sim::FaultEvent* const strikes = begin_of(simulated.faults->events, fault))
+    std::erase_if(hit, [&](Rank r) { return late_by(plan.faults, r) > strikes->at; });
   return hit;
 }
 
@@ -127,7 +125,7 @@ std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simul
   for (std::size_t i = 0; i < w.faults->faults.size(); ++i) {
     const Fault& f = w.faults->faults[i];
     if (f.kind == FaultKind::late_start || begins_before_start(f)) continue;
-    if (!has_begun(simulated.faults->events, i)) continue;
+    if (!begin_of(simulated.faults->events, i)) continue;
     Strike s{.fault = i, .rank = f.after ? f.after->rank : reference(w, simulated, i), .moment = {}};
     std::optional<Moment> moment;
     if (f.after) {

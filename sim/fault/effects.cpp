@@ -18,9 +18,10 @@ bool may_look_like_failure(const Fault& f, Nanos detection) {
   return f.lasts == 0 || f.lasts > detection / 10;
 }
 
-bool has_begun(std::span<const FaultEvent> events, std::size_t fault) {
-  return std::ranges::any_of(
+const FaultEvent* begin_of(std::span<const FaultEvent> events, std::size_t fault) {
+  const auto at = std::ranges::find_if(
       events, [&](const FaultEvent& e) { return e.what == FaultEvent::What::begins && e.fault == fault; });
+  return at == events.end() ? nullptr : &*at;
 }
 
 std::vector<Rank> hit_by(const Fault& f, std::span<const Card> cards, const Cluster& cluster) {

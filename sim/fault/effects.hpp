@@ -21,8 +21,8 @@ bool cuts_links(const Fault& fault);
 // part of it.
 bool may_look_like_failure(const Fault& fault, Nanos detection);
 
-// Whether fault number `fault` of the plan has begun for somebody.
-bool has_begun(std::span<const FaultEvent> events, std::size_t fault);
+// When fault number `fault` of the plan has begun for somebody; null where it has not.
+const FaultEvent* begin_of(std::span<const FaultEvent> events, std::size_t fault);
 
 // The ranks to which it happens, of those on `cards` (by rank): on its card or node, else those it names.
 std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const Cluster& cluster);
