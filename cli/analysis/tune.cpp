@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 
 #include "cli/analysis/tune_options.hpp"
@@ -125,10 +124,8 @@ std::unique_ptr<bench::Team> started_team(const Started& started) {
 // One for each processor that this process may use, and that is no other rank's.
 unsigned jobs_of(const bench::Team* team) {
   const ProcessorShare mine = processor_share();
-  unsigned bound = 0;
-  for (const std::uint64_t word : mine.bound) bound += unsigned(std::popcount(word));
   const auto here = std::min(std::uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))), mine.granted);
-  return std::clamp(here / (team ? team->ranks_here() : 1), 1u, std::max(1u, bound));
+  return std::clamp(here / (team ? team->ranks_here() : 1), 1u, std::max(1u, count_of(mine.bound)));
 }
 
 // Each rank keeps what it finds, as their machines may have no file in common.

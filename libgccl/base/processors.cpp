@@ -80,6 +80,12 @@ ProcessorShare processor_share(const std::string& groups_of_process, const std::
   return share;
 }
 
+std::uint32_t count_of(const ProcessorShare::Bound& processors) {
+  std::uint32_t n = 0;
+  for (const std::uint64_t word : processors) n += std::uint32_t(std::popcount(word));
+  return n;
+}
+
 // Linux's Documentation/scheduler/sched-stats.rst: time on a processor, time spent waiting for one, slices run.
 std::uint64_t starved_ns() {
   std::ifstream file("/proc/thread-self/schedstat");
@@ -88,7 +94,7 @@ std::uint64_t starved_ns() {
 }
 
 bool outnumber_processors(std::span<const ProcessorShare> processes) {
-  using Bound = decltype(ProcessorShare::bound);
+  using Bound = ProcessorShare::Bound;
   // How many of the processes can go nowhere else, against how many processors these are.
   const auto crowd = [&](const Bound& on) {
     const auto within = [&](const ProcessorShare& p) {
@@ -96,9 +102,7 @@ bool outnumber_processors(std::span<const ProcessorShare> processes) {
         if (p.bound[i] & ~on[i]) return false;
       return true;
     };
-    std::ptrdiff_t n = 0;
-    for (const std::uint64_t word : on) n += std::popcount(word);
-    return std::ranges::count_if(processes, within) > n;
+    return std::ranges::count_if(processes, within) > std::ptrdiff_t(count_of(on));
   };
   Bound all{};
   std::set<Bound> sets;  // most processes have the same one

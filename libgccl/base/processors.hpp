@@ -11,8 +11,9 @@ namespace gccl {
 
 // What one process may use. Sent between ranks as it is.
 struct ProcessorShare {
-  // The scheduler may put it on these: a bit for each, by its number modulo 1024.
-  std::array<std::uint64_t, 16> bound{};
+  // A bit for each, by its number modulo 1024.
+  using Bound = std::array<std::uint64_t, 16>;
+  Bound bound{};  // those that the scheduler may put it on
   // The control group that grants least, of those that it is in ("docker run --cpus", limits of Kubernetes, CPUQuota=
   // of systemd), and what all members may use in the mean, rounded down. Above it the kernel stops them until the next
   // period, most often a tenth of a second, begins.
@@ -24,6 +25,8 @@ struct ProcessorShare {
 // Documentation/admin-guide/cgroup-v2.rst, cpu.max; scheduler/sched-bwc.rst, cpu.cfs_quota_us).
 ProcessorShare processor_share(const std::string& groups_of_process = "/proc/self/cgroup",
                                const std::string& mounted = "/sys/fs/cgroup");
+
+std::uint32_t count_of(const ProcessorShare::Bound& processors);
 
 // How long the calling thread was ready to run and got no processor, since it began; 0 where the system does not say.
 std::uint64_t starved_ns();
