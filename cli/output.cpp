@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "libgccl/base/control_characters.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -143,20 +144,8 @@ bool output_written(const std::filesystem::path& file, std::string_view text, st
   return false;
 }
 
-std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto at = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0; };
-    if ((at(i) < 0x20 && text[i] != '\n' && text[i] != '\t') || at(i) == 0x7f) text[i] = '?';
-    if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) text.replace(i, 2, "?");  // C1, in UTF-8
-  }
-  return text;
-}
-
-std::string printable_line(std::string text) {
-  for (char& c : text)
-    if (c == '\n' || c == '\t') c = '?';
-  return printable(std::move(text));
-}
+std::string printable(std::string_view text) { return without_control(text, '?', "\n\t"); }
+std::string printable_line(std::string_view text) { return without_control(text, '?'); }
 
 int write_all(int fd, std::string_view text) noexcept {
   while (!text.empty()) {
@@ -176,7 +165,7 @@ int write_all(int fd, std::string_view text) noexcept {
 void write_stderr(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 void write_stdout(std::string_view text) {
-  const int error = write_all(STDOUT_FILENO, printable(std::string(text)));
+  const int error = write_all(STDOUT_FILENO, printable(text));
   if (error && error != EPIPE) fail("standard output", error);
 }
 

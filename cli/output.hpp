@@ -29,9 +29,9 @@ void write_output(const std::filesystem::path& file, std::string_view text);
 bool output_written(const std::filesystem::path& file, std::string_view text, std::string_view program);
 
 // Text for a terminal: control characters, which names from files may hold, become '?'. Line ends and tabs stay.
-std::string printable(std::string text);
+std::string printable(std::string_view text);
 // The same for one line of it: line ends and tabs become '?' too.
-std::string printable_line(std::string text);
+std::string printable_line(std::string_view text);
 
 // 0, or the error. Waits where the descriptor does not block.
 int write_all(int fd, std::string_view text) noexcept;

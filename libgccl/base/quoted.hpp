@@ -4,13 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "libgccl/base/control_characters.hpp"
+
 namespace gccl {
 
 // On one line, whatever the name holds.
-inline std::string quoted(std::string_view text) {
-  std::string s = "\"";
-  for (const char c : text) s += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
-  return s += '"';
-}
+inline std::string quoted(std::string_view text) { return '"' + without_control(text, '?') + '"'; }
 
 }  // namespace gccl

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "libgccl/base/control_characters.hpp"
 #include "libgccl/base/regular_file.hpp"
 #include "libgccl/json/nearest.hpp"
 
@@ -310,9 +311,10 @@ std::string valid_text(const std::string& text) {
 }
 
 void replace_control(nlohmann::json& value) {
-  if (value.is_string())
-    for (char& c : value.get_ref<std::string&>())
-      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    text = without_control(text, '?');
+  }
   if (value.is_structured())
     for (nlohmann::json& part : value) replace_control(part);
 }

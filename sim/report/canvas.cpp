@@ -5,27 +5,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/base/control_characters.hpp"
 #include "libgccl/base/counted.hpp"
 
 namespace gccl::sim {
 
 std::string escaped(std::string_view words) {
   std::string out;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const char c = words[i];
-    const auto next = static_cast<unsigned char>(i + 1 < words.size() ? words[i + 1] : 0);
-    if (c == '\xc2' && next >= 0x80 && next < 0xa0) {  // of a second set, in UTF-8
-      out += ' ';
-      ++i;
-      continue;
-    }
+  for (const char c : without_control(words, ' ')) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
       case '\'': out += "&#39;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+      default: out += c;
     }
   }
   return out;

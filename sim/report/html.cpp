@@ -1,7 +1,9 @@
 #include "sim/report/html.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "libgccl/base/control_characters.hpp"
 #include "sim/report/canvas.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/embedded.hpp"
@@ -13,14 +15,20 @@ namespace {
 using Json = nlohmann::json;
 
 // JSON that may stand inside a script element: "</script" and "<!--" would end or bend it, so no '<' is left. Outside
-// of strings JSON has none, and inside of them \u003c is the same character. ASCII alone: no control character either.
+// of strings JSON has none, and inside of them \u003c is the same character. What turns the direction of text would
+// turn the page's sentences.
 std::string script_json(const Json& value) {
+  const std::string all = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
-  for (const char c : value.dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    if (c == '<')
+  for (std::string_view left = all; !left.empty();) {
+    const std::size_t n = control_bytes(left);
+    if (n > 0)
+      out += "\\ufffd";
+    else if (left[0] == '<')
       out += "\\u003c";
     else
-      out += c;
+      out += left[0];
+    left.remove_prefix(std::max<std::size_t>(n, 1));
   }
   return out;
 }

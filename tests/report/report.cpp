@@ -172,6 +172,8 @@ TEST_CASE("any document makes a page") {
     CHECK(page.find("<title>GCCL report</title>") != std::string::npos);
     CHECK(data_of(page).at("result") == result);
   }
+  // A label that turns the direction of text would turn the page's sentences.
+  CHECK(data_of(html_report(small_result("l\u202el"), {})).at("result").at("scenario").at("name") == "l\ufffdl");
   CHECK(data_of(html_report(small_result("bad \xff byte"), {})).at("result").at("scenario").at("name") ==
         "bad \xef\xbf\xbd byte");
 }
