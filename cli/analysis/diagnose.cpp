@@ -1,6 +1,7 @@
 // gccl diagnose: what a cluster should reach, and why it does not.
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -29,7 +30,8 @@ int diagnose(const DiagnoseArguments& a) {
   const Parameters parameters = measured_set(a.measured, description, measured.rows).parameters;
   const nlohmann::json document =
       sim::diagnosis(measured, file, description, parameters,
-                     {std::string(cluster->name()), json::valid_text(file.string()), json::valid_text(set.string())});
+                     {std::string(cluster->name()), json::valid_text(file.string()), json::valid_text(set.string())},
+                     isatty(STDERR_FILENO) ? show_progress : sim::DiagnosisProgress());
   if (!a.json.empty() && a.json != "-") write_output(a.json, json::format_value(document, 1) + '\n');
   write_stdout(a.json == "-" ? json::format_value(document, 1) + '\n'
                              : sim::diagnosis_text(document, terminal_columns()));

@@ -95,6 +95,12 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   q.cluster = load_cluster(a);
   q.collectives = collectives_of(a.collectives);
   q.engine = engine_named(a.engine);
+  // The page shows all exports.
+  if (a.commutative && a.openmpi.empty() && a.openmpi_json.empty() && a.html.empty())
+    throw json::InputError(
+        "--commutative: without --export-openmpi, --export-openmpi-json or --html nothing asks for what it changes");
+  if (!a.mpich_release.empty() && a.mpich.empty() && a.html.empty())
+    throw json::InputError("--mpich: without --export-mpich or --html nothing asks for what it changes");
   if (sim::plays_ranks(q.engine))
     throw json::InputError(
         fmt::format("--engine: found \"{}\", which is for faults; expected one of model, flow, simgrid", a.engine));
@@ -201,14 +207,16 @@ void add_tune_options(Command& command, TuneArguments& a) {
   file("--export-nccl", a.nccl, "Write a file for the tuner plug-in that comes with NCCL as an example");
   file("--export-openmpi", a.openmpi, "Write a rules file for Open MPI (coll_tuned_dynamic_rules_filename)");
   file("--export-openmpi-json", a.openmpi_json, "Write the same as JSON, which Open MPI 6 reads");
-  command.add_flag("--commutative", a.commutative,
-                   "For --export-openmpi*: the programs' operations all commute, as those of MPI itself do; without it "
-                   "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
-                   "operation");
+  command.add_flag(
+      "--commutative", a.commutative,
+      "For --export-openmpi* and --html: the programs' operations all commute, as those of MPI itself do; without it "
+      "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
+      "operation");
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");
-  command.add_option("--mpich", a.mpich_release, "Which MPICH --export-mpich is for: 4.1 (and later) or 4.0")
-      ->check(OneOf{"4.1", "4.0"})
-      ->capture_default_str();
+  command
+      .add_option("--mpich", a.mpich_release,
+                  "Which MPICH the file of --export-mpich and --html is for: 4.1 (and later; the default) or 4.0")
+      ->check(OneOf{"4.1", "4.0"});
   file("--resume", a.resume, "Keep what is found in this file, and take from it what an interrupted sweep left there");
   command
       .add_option("--jobs", a.jobs, "Searches at once (default: one per core, of this rank's where there are several)")

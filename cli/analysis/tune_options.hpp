@@ -11,7 +11,7 @@ struct TuneArguments : ClusterArgument {
               dtype = "bf16";
   std::string check_table;
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
-  std::string mpich_release = "4.1";
+  std::string mpich_release;  // empty: 4.1
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2, confirmed = 3;
   unsigned jobs = 0;  // 0: one for each processor that this process has for itself

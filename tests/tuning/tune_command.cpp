@@ -378,6 +378,8 @@ TEST_CASE("tune says what is wrong with what it is asked, before it works") {
       {{"host", "--html", "-"}, "--html: found \"-\", expected a file"},
       {{"host", "--export-nccl", "/tmp/x.csv"}, "--export-nccl: the parameters of host have no \"nccl\" object"},
       {{"host", "--table", "/no/such/x"}, "cannot be written"},
+      {{"host", "--commutative", "--table", "/no/such/x"}, "--commutative: without --export-openmpi"},
+      {{"host", "--mpich", "4.0", "--json", "-"}, "--mpich: without --export-mpich or --html"},
   };
   for (const auto& [arguments, expected] : kCases) {
     std::vector<std::string> all{"tune"};

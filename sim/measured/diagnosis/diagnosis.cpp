@@ -44,14 +44,18 @@ struct Predictions {
 };
 
 std::vector<Predictions> predict_all(const std::vector<Hypothesis>& hypotheses, const std::vector<Measurement>& rows,
-                                     const std::filesystem::path& file, std::vector<SkippedRow>& skipped) {
+                                     const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
+                                     const DiagnosisProgress& progress) {
   std::vector<Predictions> all;
+  std::size_t done = 0, of = 0;
+  for (const Hypothesis& h : hypotheses) of += h.variants.size();
   for (const Hypothesis& h : hypotheses) {
     Predictions& p = all.emplace_back(Predictions{&h, {}});
     for (const Variant& v : h.variants) {
       std::vector<SkippedRow> ignored;
       const bool first = all.size() == 1 && p.variants.empty();
       p.variants.push_back(predicted(rows, v, file, first ? skipped : ignored));
+      if (progress) progress(++done, of);
       // What the variant does not reach is as on a healthy cluster.
       if (all.size() > 1)
         for (std::size_t i = 0; i < rows.size(); ++i)
@@ -258,10 +262,10 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
 }  // namespace
 
 Json diagnosis(Measured& measured, const std::filesystem::path& file, const json::Node& description,
-               const Parameters& parameters, const DiagnosedWith& with) {
+               const Parameters& parameters, const DiagnosedWith& with, const DiagnosisProgress& progress) {
   const std::vector<Measurement>& rows = measured.rows;
   const std::vector<Hypothesis> hypotheses = hypotheses_of(description, parameters, rows);
-  const std::vector<Predictions> predictions = predict_all(hypotheses, rows, file, measured.skipped);
+  const std::vector<Predictions> predictions = predict_all(hypotheses, rows, file, measured.skipped, progress);
   const std::vector<std::string> outliers = outliers_of(rows);
   std::map<std::pair<std::string, std::string>, std::size_t> place;
   std::vector<std::vector<std::size_t>> groups;  // in the order of the files

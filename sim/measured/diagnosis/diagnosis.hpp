@@ -1,6 +1,7 @@
 // What a cluster should reach, what it reached, and which cause explains the difference best.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -24,10 +25,14 @@ struct DiagnosedWith {
   std::string cluster, cluster_file, parameters;
 };
 
+// After each way in which a cause may show.
+using DiagnosisProgress = std::function<void(std::size_t done, std::size_t of)>;
+
 // "gccl/diagnosis/1" (docs/formats.md). Measurements of different systems, or with different notes, are diagnosed each
 // for itself. `file`, `description`: of the cluster; `parameters`: which it has.
 nlohmann::json diagnosis(Measured& measured, const std::filesystem::path& file, const json::Node& description,
-                         const Parameters& parameters, const DiagnosedWith& with);
+                         const Parameters& parameters, const DiagnosedWith& with,
+                         const DiagnosisProgress& progress = {});
 
 std::string diagnosis_text(nlohmann::json document, std::size_t columns);
 
