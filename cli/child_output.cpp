@@ -10,15 +10,16 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
+
+#include "libgccl/base/system_refused.hpp"
 
 namespace gccl {
 
 ChildOutput captured_output(const std::function<void()>& start) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw SystemRefused(fmt::format("pipe: {}", std::strerror(errno)));
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
+  if (child < 0) throw SystemRefused(fmt::format("fork: {}", std::strerror(errno)));
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(127);

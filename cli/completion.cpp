@@ -202,8 +202,8 @@ std::string man_page(const Command& app) {
       ".SH SYNOPSIS\n.B gccl\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n{}.\n",
       GCCL_VERSION_TEXT, roff(app.description()));
   out +=
-      "Exit codes: 0 all held; 1 an expectation or a check failed; 2 the input is wrong; 3 an internal error;\n128 + N "
-      "ended by signal N.\n.SH OPTIONS\n" +
+      "Exit codes: 0 all held; 1 an expectation or a check failed; 2 the input is wrong; 3 an internal error, or what "
+      "the machine refused;\n128 + N ended by signal N.\n.SH OPTIONS\n" +
       options_page(app);
   for (const Command& c : app.subcommands()) {
     const Command table = c.own_table();

@@ -1,5 +1,5 @@
 // gccl: the one program. Exit codes: 0 all held, 1 an expectation or a check failed, 2 wrong input, 3 an internal
-// error, 130 interrupted.
+// error or what the machine refused, 130 interrupted.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -9,6 +9,7 @@
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "libgccl/base/system_refused.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/run/pool.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr int kWrongInput = 2, kInternalError = 3;
 
 int complain(int code, std::string_view what) {
-  write_stderr(fmt::format("gccl: {}\n", printable(std::string(what))));
+  write_stderr(fmt::format("gccl: {}\n", printable(what)));
   return code;
 }
 
@@ -79,8 +80,10 @@ int main(int argc, char** argv) {
     return gccl::run(argc, argv);
   } catch (const gccl::json::InputError& e) {
     return gccl::complain(gccl::kWrongInput, gccl::one_line(e.what()));
+  } catch (const gccl::SystemRefused& e) {
+    return gccl::complain(gccl::kInternalError, gccl::one_line(e.what()));
   } catch (const std::bad_alloc&) {
-    return gccl::complain(gccl::kInternalError, "internal error: out of memory");
+    return gccl::complain(gccl::kInternalError, "out of memory");
   } catch (const std::exception& e) {
     return gccl::complain(gccl::kInternalError, fmt::format("internal error: {}", gccl::one_line(e.what())));
   }

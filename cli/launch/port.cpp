@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <system_error>
+
+#include "libgccl/base/system_refused.hpp"
 
 namespace gccl::launch {
 
@@ -14,7 +15,7 @@ Fd reserve_port(std::uint16_t* port) {
   const SocketAddress any = SocketAddress::loopback(0);
   if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
       bind(fd.get(), any.data(), any.bytes()) != 0)
-    throw std::runtime_error(
+    throw SystemRefused(
         fmt::format("launch: cannot reserve a loopback port: {}", std::generic_category().message(errno)));
   *port = SocketAddress::local_end(fd.get()).port();
   return fd;

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 #include <system_error>
 
 #include "cli/launch/port.hpp"
@@ -20,6 +19,7 @@
 #include "cli/plugin.hpp"
 #include "cli/real/memory_folder.hpp"
 #include "cli/real/real.hpp"
+#include "libgccl/base/system_refused.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "sim/fault/effects.hpp"
 
@@ -36,7 +36,7 @@ using RankEntry = void (*)(const RankProgram&);
 RankEntry rank_entry = nullptr;
 
 [[noreturn]] void fail_to(const char* what) {
-  throw std::runtime_error(fmt::format("engine \"real\": {}: {}", what, std::generic_category().message(errno)));
+  throw SystemRefused(fmt::format("engine \"real\": {}: {}", what, std::generic_category().message(errno)));
 }
 
 // What the same scenario comes to in virtual time, where all processes are on one machine, as the ranks are: networks
@@ -373,8 +373,8 @@ void Job::run() {
     const bool late = now_ns() > start_by;
     if (violations_.empty() && !late) continue;
     show_logs(late);
-    throw std::runtime_error(
-        violations_.empty() ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
+    throw SystemRefused(violations_.empty()
+                            ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
                             : fmt::format("engine \"real\": not started: {}", violations_[0]));
   }
 

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <system_error>
+
+#include "libgccl/base/system_refused.hpp"
 
 namespace gccl::real {
 
@@ -18,8 +19,7 @@ Fd memory_folder() {
   if (made && syscall(SYS_fsconfig, made.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0)
     folder = Fd(int(syscall(SYS_fsmount, made.get(), FSMOUNT_CLOEXEC, 0)));
   if (!folder)
-    throw std::runtime_error(
-        fmt::format("engine \"real\": a folder in memory: {}", std::generic_category().message(errno)));
+    throw SystemRefused(fmt::format("engine \"real\": a folder in memory: {}", std::generic_category().message(errno)));
   return folder;
 }
 

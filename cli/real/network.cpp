@@ -14,9 +14,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 #include <system_error>
 
+#include "libgccl/base/system_refused.hpp"
 #include "libgccl/communicator/recovery/datagram.hpp"
 #include "libgccl/fault/membership.hpp"
 
@@ -32,7 +32,7 @@ constexpr auto kAgreement = std::uint8_t(fault::MembershipMessage::Kind::agreeme
 std::string system_text(const std::string& what) {
   return fmt::format("{}: {}", what, std::generic_category().message(errno));
 }
-[[noreturn]] void fail_by_system(const std::string& what) { throw std::runtime_error(system_text(what)); }
+[[noreturn]] void fail_by_system(const std::string& what) { throw SystemRefused(system_text(what)); }
 
 void set_hardware_address(sockaddr* at, Rank rank) {
   at->sa_family = ARPHRD_ETHER;

@@ -170,8 +170,8 @@ std::optional<BrokenSeed> explore(const Campaign& campaign, const Engines& engin
       run_pool(order, play_all, pool);
     } catch (const JobFailed& e) {
       const std::string text = fmt::format("with seed {}: {}", first + e.job, e.what());
-      if (e.input) throw json::InputError(text);
-      throw JobFailed(e.job, text);
+      if (e.blame == JobFailed::Blame::input) throw json::InputError(text);
+      e.rethrow(e.job, text);
     }
     for (std::size_t job = 0; job < count; ++job) {
       if (found[job].empty()) continue;

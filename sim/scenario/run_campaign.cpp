@@ -62,8 +62,8 @@ std::vector<Json> play_all(const Campaign& campaign, const Engines& engines, con
   } catch (const JobFailed& e) {
     const Point& point = campaign.points[left[e.job]];
     const std::string text = fmt::format("{}: {}", describe(*campaign.scenario, row_head(campaign, point)), e.what());
-    if (e.input) campaign.scenario->runs[point.run].where.fail(text);
-    throw JobFailed(left[e.job], text);
+    if (e.blame == JobFailed::Blame::input) campaign.scenario->runs[point.run].where.fail(text);
+    e.rethrow(left[e.job], text);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) set_place(campaign, i, rows[i]);
   return rows;

@@ -32,7 +32,7 @@ struct JudgedRows {
 JudgedRows judge_rows(const Campaign& campaign, std::vector<nlohmann::json>& rows);
 
 // The rows are in the campaign's order whatever finishes first; the points with the most steps start first. Throws
-// JobFailed (its text names the point) and Interrupted.
+// JobFailed or SystemRefused (their texts name the point), and Interrupted.
 ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options);
 
 }  // namespace gccl::sim

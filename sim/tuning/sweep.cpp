@@ -258,7 +258,7 @@ class Sweep {
       try {
         run_pool(jobs, job, pool);
       } catch (const JobFailed& e) {
-        throw JobFailed(e.job, fmt::format("{}: {}", place_text(places[which[e.job]]), e.what()));
+        e.rethrow(e.job, fmt::format("{}: {}", place_text(places[which[e.job]]), e.what()));
       }
     };
     // Several at once may need more memory than there is where one alone does not.

@@ -157,6 +157,12 @@ for looks in '' ', "link_slow": 4'; do
     fail "more than the end of a log is shown: $(tail -n 20 "$work/said")"
 done
 
+# What the machine refuses is no internal error.
+code=0
+(ulimit -n 14 && exec "$gccl" run "$work/ended.json" --engine real --quiet) >"$work/out" 2>"$work/said" || code=$?
+{ [ $code = 3 ] && grep -q 'engine "real".*Too many open files' "$work/said" && ! grep -q 'internal error' "$work/said"; } ||
+  fail "with few descriptors: exit code $code, $(cat "$work/out" "$work/said")"
+
 # A rank that writes for ever does not take all memory: 256 MB are written while the coordinator, which keeps their end,
 # looks after the ranks. A block has 512 bytes.
 GCCL_REAL_RANKS_TEST=$$ "$gccl" run "$work/ended.json" --engine real --quiet >"$work/out" 2>"$work/said" &

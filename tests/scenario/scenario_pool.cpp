@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "libgccl/base/system_refused.hpp"
 #include "tests/scenario/stand_ins.hpp"
 
 using namespace gccl;
@@ -34,13 +35,17 @@ TEST_CASE("a job that crashes, throws or runs out of memory is named") {
       result_of(plan, {engine, engine});
     } catch (const JobFailed& e) {
       return e.what();
+    } catch (const SystemRefused& e) {
+      return std::string("refused: ") + e.what();
     }
     return "none";
   };
   CHECK(failure(crash).find("allreduce ") == 0);
   CHECK(failure(crash).find("(model): ended by signal 11 ") != std::string::npos);
   CHECK(failure(stuck).ends_with("(model): rank 3 waits for rank 4"));
-  CHECK(failure(out_of_memory).ends_with("(model): out of memory"));
+  const std::string refused = failure(out_of_memory);
+  CHECK(refused.starts_with("refused: allreduce "));
+  CHECK(refused.ends_with("(model): out of memory"));
 }
 
 TEST_CASE("a stopped pool leaves no child") {

@@ -13,13 +13,20 @@
 #include <cstring>
 #include <new>
 
+#include "libgccl/base/system_refused.hpp"
 #include "sim/engine/workload_error.hpp"
 
 namespace gccl::sim {
 namespace {
 
 // The first byte a child sends says what follows.
-constexpr char kResult = 'r', kError = 'e', kWrongInput = 'i';
+constexpr char kResult = 'r', kError = 'e', kWrongInput = 'i', kRefused = 'm';
+
+JobFailed::Blame blame_of(char kind) {
+  return kind == kWrongInput ? JobFailed::Blame::input
+         : kind == kRefused  ? JobFailed::Blame::machine
+                             : JobFailed::Blame::program;
+}
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -44,13 +51,19 @@ bool write_all(int fd, std::string_view text) {
     const std::string result = job(index);
     sent = write_all(fd, {&kResult, 1}) && write_all(fd, result);
   } catch (const std::bad_alloc&) {
-    write_all(fd, fmt::format("{}out of memory", kError));
+    write_all(fd, fmt::format("{}out of memory", kRefused));
+  } catch (const SystemRefused& e) {
+    write_all(fd, fmt::format("{}{}", kRefused, e.what()));
   } catch (const WorkloadError& e) {
     write_all(fd, fmt::format("{}{}", kWrongInput, e.what()));
   } catch (const std::exception& e) {
     write_all(fd, fmt::format("{}{}", kError, e.what()));
   }
   _exit(sent ? 0 : 1);  // no destructors, no buffers of the parent's
+}
+
+[[noreturn]] void refused(std::size_t job, const char* what, int error) {
+  throw JobFailed(job, fmt::format("{}: {}", what, std::strerror(error)), JobFailed::Blame::machine);
 }
 
 // The running children.
@@ -68,13 +81,13 @@ class Children {
 
   void start(std::size_t index, const std::function<std::string(std::size_t)>& job) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw JobFailed(index, fmt::format("no pipe: {}", std::strerror(errno)));
+    if (pipe2(ends, O_CLOEXEC) != 0) refused(index, "no pipe", errno);
     const pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
       const int error = errno;
       close(ends[0]);
       close(ends[1]);
-      throw JobFailed(index, fmt::format("no process: {}", std::strerror(error)));
+      refused(index, "no process", error);
     }
     if (pid == 0) run_child(ends[1], parent, job, index);
     close(ends[1]);
@@ -98,7 +111,7 @@ class Children {
       try {
         ended.emplace_back(job, reap(i));
       } catch (const JobFailed& e) {
-        if (!options.failed || e.input) throw;
+        if (!options.failed || e.blame == JobFailed::Blame::input) throw;
         ++*done;
         options.failed(e);
       }
@@ -121,7 +134,7 @@ class Children {
     int status = 0;
     while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
     const char kind = child.received.empty() ? kResult : child.received[0];
-    if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), kind == kWrongInput);
+    if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), blame_of(kind));
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       throw JobFailed(child.job, fmt::format("ended by signal {} ({}){}", signal, strsignal(signal),
@@ -135,6 +148,11 @@ class Children {
 };
 
 }  // namespace
+
+void JobFailed::rethrow(std::size_t number, const std::string& text) const {
+  if (blame == Blame::machine) throw SystemRefused(text);
+  throw JobFailed(number, text, blame);
+}
 
 std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
                                   const std::function<std::string(std::size_t)>& job, const PoolOptions& options) {

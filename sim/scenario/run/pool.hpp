@@ -17,11 +17,17 @@ struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// A job that threw, crashed or was killed. `input`: what it was given is to blame, see WorkloadError.
+// A job that threw, crashed or was killed.
 struct JobFailed : std::runtime_error {
-  JobFailed(std::size_t j, const std::string& why, bool i = false) : std::runtime_error(why), job(j), input(i) {}
+  enum class Blame : char { program, input, machine };  // the latter two: see WorkloadError, SystemRefused
+
+  JobFailed(std::size_t j, const std::string& why, Blame b = Blame::program)
+      : std::runtime_error(why), job(j), blame(b) {}
+  // Throws it with another number and text, or as what the machine refused.
+  [[noreturn]] void rethrow(std::size_t number, const std::string& text) const;
+
   std::size_t job;
-  bool input;
+  Blame blame;
 };
 
 struct PoolOptions {
