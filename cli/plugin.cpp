@@ -51,4 +51,11 @@ void* plugin(const std::string& name, const char* entry, const std::string& advi
   throw json::InputError(fmt::format("there is no {} in {}; {}", file, looked, advice));
 }
 
+void* runtime_plugin(bool mpi, const char* entry, const std::string& what) {
+  const std::string name = mpi ? "bench_mpi" : "bench_native";
+  return plugin(name, entry,
+                fmt::format("{} is part of a whole build: cmake --build FOLDER --target gccl_{}{}", what, name,
+                            mpi ? " (needs an MPI: libopenmpi-dev)" : ""));
+}
+
 }  // namespace gccl

@@ -15,6 +15,9 @@ namespace gccl {
 // it does not load.
 void* plugin(const std::string& name, const char* entry, const std::string& advice);
 
+// The same of the plug-in that has the runtime, over MPI or over GCCL's own transports; `what` cannot go without it.
+void* runtime_plugin(bool mpi, const char* entry, const std::string& what);
+
 // Its file is there; whether it loads is seen when it is used.
 bool has_plugin(const std::string& name);
 

@@ -1,4 +1,5 @@
-// `gccl bench` under mpirun, over the backend "mpi", and the processes of mpirun that share a command's work.
+// `gccl bench` and `gccl calibrate` under mpirun, over the backend "mpi", and the processes of mpirun that share a
+// command's work.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -6,6 +7,7 @@
 
 #include "cli/bench/job_team.hpp"
 #include "cli/bench/run.hpp"
+#include "cli/calibrate/run.hpp"
 #include "libgccl/bootstrap/identity.hpp"
 
 namespace {
@@ -30,10 +32,9 @@ GCCL_Config config_in_session() {
   return config;
 }
 
-}  // namespace
-
-extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
-                          std::string* error) {
+// What `run` returns of such a configuration.
+template <class Run>
+int in_session(std::string* error, Run run) {
   gccl::Identity started;  // MPI_Init sets variables of its own
   const gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
   const Session session;
@@ -45,7 +46,20 @@ extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& ar
         started.launcher->name, started.size);
     return 2;
   }
-  return gccl::bench::run(config, args, parse, error);
+  return run(config);
+}
+
+}  // namespace
+
+extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
+                          std::string* error) {
+  return in_session(error, [&](const GCCL_Config& config) { return gccl::bench::run(config, args, parse, error); });
+}
+
+extern "C" int gccl_calibrate(const std::string&, const std::vector<std::string>& args, gccl::calibrate::Parse parse,
+                              std::size_t columns, std::string* error) {
+  return in_session(
+      error, [&](const GCCL_Config& config) { return gccl::calibrate::run(config, args, parse, columns, error); });
 }
 
 extern "C" gccl::bench::Team* gccl_team(const char* command, std::string* error) {

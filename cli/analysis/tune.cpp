@@ -111,10 +111,8 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
 std::unique_ptr<bench::Team> started_team(const Started& started) {
   if (started.alone) return nullptr;
   const bool mpi = started.backend == "mpi";
-  const auto meet = reinterpret_cast<bench::TeamEntry>(
-      plugin(mpi ? "bench_mpi" : "bench_native", "gccl_team",
-             fmt::format("sharing a sweep out among {}'s ranks needs a whole build{}", mpi ? "mpirun" : "gccl launch",
-                         mpi ? " with an MPI (libopenmpi-dev)" : "")));
+  const auto meet = reinterpret_cast<bench::TeamEntry>(runtime_plugin(
+      mpi, "gccl_team", fmt::format("sharing a sweep out among {}'s ranks", mpi ? "mpirun" : "gccl launch")));
   std::string error;
   std::unique_ptr<bench::Team> team(meet("gccl tune", &error));
   if (!team) throw json::InputError(error);

@@ -20,15 +20,6 @@ std::string backend_asked(const std::vector<std::string>& args) {
   return stated.empty() ? started_by(process_environment()).backend : stated;
 }
 
-bench::Entry entry_of(const std::string& backend) {
-  const bool mpi = backend == "mpi";
-  const std::string target = mpi ? "gccl_bench_mpi" : "gccl_bench_native";
-  return reinterpret_cast<bench::Entry>(
-      plugin(mpi ? "bench_mpi" : "bench_native", "gccl_bench",
-             fmt::format("{} is part of a whole build: cmake --build FOLDER --target {}{}",
-                         mpi ? "--backend mpi" : "gccl bench", target, mpi ? " (needs an MPI: libopenmpi-dev)" : "")));
-}
-
 int command_bench(const std::vector<std::string>& args) {
   // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
   if (asks_for_help(args)) {
@@ -36,9 +27,11 @@ int command_bench(const std::vector<std::string>& args) {
     return 0;
   }
   const std::string backend = backend_asked(args);
+  const bool mpi = backend == "mpi";
+  const auto entry = reinterpret_cast<bench::Entry>(
+      runtime_plugin(mpi, "gccl_bench", mpi ? "gccl bench --backend mpi" : "gccl bench"));
   std::string error;
-  const int code =
-      entry_of(backend)(backend == "native" || backend == "mpi" ? "" : backend, args, &bench::parse_options, &error);
+  const int code = entry(backend == "native" || mpi ? "" : backend, args, &bench::parse_options, &error);
   if (!error.empty()) write_stderr(fmt::format("gccl bench: {}\n", printable(error)));
   return code;
 }

@@ -7,6 +7,7 @@
 #include "cli/engines.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "libgccl/base/environment.hpp"
 
 namespace gccl {
 namespace {
@@ -17,11 +18,13 @@ int command_calibrate(const std::vector<std::string>& args) {
     write_stdout(std::get<Help>(calibrate::parse_options({"--help"})).text);
     return 0;
   }
+  std::string backends = word_after("--backend", args);
+  if (backends.empty()) backends = read_text(process_environment(), "GCCL_BACKENDS");
+  const bool mpi = backends == "mpi";
   const auto entry = reinterpret_cast<calibrate::Entry>(
-      plugin("bench_native", "gccl_calibrate",
-             "gccl calibrate is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
+      runtime_plugin(mpi, "gccl_calibrate", mpi ? "gccl calibrate --backend mpi" : "gccl calibrate"));
   std::string error;
-  const int code = entry(word_after("--backend", args), args, &calibrate::parse_options, terminal_columns(), &error);
+  const int code = entry(backends, args, &calibrate::parse_options, terminal_columns(), &error);
   if (!error.empty()) write_stderr(fmt::format("gccl calibrate: {}\n", printable(error)));
   return code;
 }

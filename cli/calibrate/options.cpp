@@ -48,9 +48,10 @@ Command calibrate_table(Options& o, Typed& t) {
       ->value("FILE");
   app.add_option("--cluster-out", o.cluster_output, "Write a cluster of this job's nodes and ranks, too")
       ->value("FILE");
-  app.add_option("--backend", t.backend, "Names as in GCCL_BACKENDS: shm,tcp (the default), shm, or tcp")
+  app.add_option("--backend", t.backend,
+                 "Names as in GCCL_BACKENDS: shm,tcp (the default), shm, tcp, or mpi (under mpirun)")
       ->value("NAMES")
-      ->suggest({"shm,tcp", "shm", "tcp"});
+      ->suggest({"shm,tcp", "shm", "tcp", "mpi"});
   app.add_option("--min-bytes", t.bytes_min, "Smallest message")->value("SIZE")->capture_default_str();
   app.add_option("--max-bytes", t.bytes_max, "Largest message")->value("SIZE")->capture_default_str();
   app.add_option("--factor", o.factor, "From one size to the next")->check(Range{2, 1024})->capture_default_str();
@@ -65,6 +66,7 @@ Command calibrate_table(Options& o, Typed& t) {
       ->value("FILE");
   app.examples({"gccl launch -n 2 -- gccl calibrate -o here.json",
                 "gccl launch -n 8 --hosts a,b -- gccl calibrate -o pair.json --cluster-out pair-cluster.json",
+                "mpirun -n 2 gccl calibrate --backend mpi -o mpi.json --cluster-out mpi-cluster.json",
                 "GCCL_PARAMETERS=here.json gccl launch -n 2 -- gccl bench"});
   return app;
 }

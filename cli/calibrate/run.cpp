@@ -14,7 +14,6 @@
 #include "cli/calibrate/measure.hpp"
 #include "cli/output.hpp"
 #include "libgccl/base/environment.hpp"
-#include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 
@@ -25,7 +24,7 @@ namespace fs = std::filesystem;
 using bench::Job;
 using Ranks = std::vector<int>;
 
-constexpr std::string_view kMeasured[] = {"shm,tcp", "shm", "tcp", "tcp,shm"};
+constexpr std::string_view kMeasured[] = {"shm,tcp", "shm", "tcp", "tcp,shm", "mpi"};
 constexpr double kShortBytes = 8, kLongBytes = 1 << 20;
 constexpr int kPeersMost = 15;
 // Shares of the time.
@@ -84,8 +83,9 @@ class Measurement {
         shares += kPingPongShare + kFansShare + ((*s)->at_once.empty() ? 0 : kAtOnceShare) +
                   kOtherShare * double((*s)->pairs.size() - 1);
     seconds_of_share_ = o_.seconds / shares;
-    if (inside) c.inside = measure(*inside, c.backends.starts_with("shm"));
-    if (between) c.between = measure(*between, false);
+    const sim::Carrier far = c.backends == "mpi" ? sim::Carrier::mpi : sim::Carrier::tcp;
+    if (inside) c.inside = measure(*inside, c.backends.starts_with("shm") ? sim::Carrier::memory : far);
+    if (between) c.between = measure(*between, far);
     measure_rates(c);
     return c;
   }
@@ -149,8 +149,8 @@ class Measurement {
     return curve;
   }
 
-  sim::PairClass measure(const Sample& s, bool in_memory) {
-    sim::PairClass c{.in_memory = in_memory, .a = Rank(s.pairs[0].first), .b = Rank(s.pairs[0].second)};
+  sim::PairClass measure(const Sample& s, sim::Carrier by) {
+    sim::PairClass c{.by = by, .a = Rank(s.pairs[0].first), .b = Rank(s.pairs[0].second)};
     const auto pair = [&](std::pair<int, int> ranks, const std::vector<double>& bytes, double share) {
       return among({ranks.first, ranks.second},
                    [&](Job& group) { return ping_pong(group, buffers_, bytes, share * seconds_of_share_); });
@@ -286,15 +286,17 @@ bool write_all_of(const Options& o, const sim::Calibration& c, const sim::Calibr
 std::string not_measured(const std::string& backends) {
   if (std::find(std::begin(kMeasured), std::end(kMeasured), backends) != std::end(kMeasured)) return {};
   return fmt::format(
-      "shared memory and TCP can be measured, with GCCL_BACKENDS or --backend shm,tcp, shm or tcp; it is \"{}\"",
+      "shared memory, TCP and MPI can be measured, with GCCL_BACKENDS or --backend shm,tcp, shm, tcp or (under mpirun) "
+      "mpi; it is \"{}\"",
       backends);
 }
 
 // What cannot go well, before minutes are spent; empty where nothing is wrong.
 std::string wrong_with(const Job& job, const Options& o) {
   if (job.ranks() < 2)
-    return "there is one rank, and two at least are needed to measure messages: gccl launch -n 2 -- gccl calibrate -o "
-           "PARAMS.json";
+    return fmt::format(
+        "there is one rank, and two at least are needed to measure messages: {} -o PARAMS.json",
+        job.backends() == "mpi" ? "mpirun -n 2 gccl calibrate --backend mpi" : "gccl launch -n 2 -- gccl calibrate");
   if (std::string text = not_measured(job.backends()); !text.empty()) return text;
   if (job.rank() != 0) return {};
   try {
@@ -312,13 +314,6 @@ std::string wrong_with(const Job& job, const Options& o) {
 
 int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::size_t columns,
         std::string* error) {
-  // Over MPI ranks do not meet before an MPI_Init.
-  if (config.backends && config.backends == std::string_view("mpi")) {
-    Identity started;
-    const bool speaks = !identify(process_environment(), -1, -1, &started).ok() || started.rank == 0;
-    if (speaks) *error = not_measured(config.backends);
-    return 2;
-  }
   std::unique_ptr<Job> met;
   if (const Status s = Job::meet(config, "gccl calibrate", &met); !s.ok()) return *error = s.text(), 2;
   Job& job = *met;

@@ -53,9 +53,7 @@ sim::Outcome simulated(const sim::Workload& workload, double stretch) {
 }  // namespace
 
 void load_runtime() {
-  rank_entry = reinterpret_cast<RankEntry>(
-      plugin("bench_native", "gccl_real_rank",
-             "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
+  rank_entry = reinterpret_cast<RankEntry>(runtime_plugin(false, "gccl_real_rank", "--engine real"));
 }
 
 sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {

@@ -222,7 +222,6 @@ TEST_CASE("what gccl calibrate cannot do is said once, with what to type, and no
       {2, {"-o", "p.json", "--min-bytes", "1", "--max-bytes", "2"}, "the largest size is 2 B, and times of so short"},
       {2, {"-o", "p.json", "--min-bytes", "64KiB", "--max-bytes", "256KiB"}, "at least 8 times the smallest"},
       {2, {"-o", "p.json", "--max-bytes", "1MiB", "--factor", "1024"}, "the largest size is 8 KiB"},
-      {2, {"-o", "p.json", "--backend", "mpi"}, "shared memory and TCP can be measured"},
       {2, {"-o", "-", "--cluster-out", "c.json"}, "give -o a file's name"},
       {2, {"-o", "p.json", "--cluster-out", "./p.json"}, "named for two outputs"},
       {2, {"-o", "no/p.json"}, "no/p.json: cannot be written: No such file or directory"},

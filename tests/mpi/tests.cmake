@@ -31,5 +31,7 @@ if(TARGET gccl_backend_mpi)
 
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}
                                   $<TARGET_FILE:gccl_executable>)
-  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 ENVIRONMENT "${mpi_environment}")
+  add_test(NAME mpi_calibrate COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/calibrate.sh ${MPIEXEC_EXECUTABLE}
+                                      $<TARGET_FILE:gccl_executable>)
+  set_tests_properties(mpi_bench mpi_calibrate PROPERTIES TIMEOUT 300 ENVIRONMENT "${mpi_environment}")
 endif()

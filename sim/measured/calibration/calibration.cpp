@@ -51,8 +51,11 @@ std::string unsupported_bandwidth(const CalibrationFit& fit) {
 std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit& fit) {
   std::vector<Replaced> all;
   const ClassFit* inside = fit.inside ? &*fit.inside : nullptr;
-  if (inside) all.push_back({c.inside->in_memory ? "shared-memory" : "tcp-loopback", inside, inside});
-  if (fit.between) all.push_back({"tcp", inside, &*fit.between});
+  const ClassFit* between = fit.between ? &*fit.between : nullptr;
+  if ((inside ? c.inside : c.between)->by == Carrier::mpi)  // one model for both
+    return {{"mpi", inside, between ? between : inside}};
+  if (inside) all.push_back({c.inside->by == Carrier::memory ? "shared-memory" : "tcp-loopback", inside, inside});
+  if (between) all.push_back({"tcp", inside, between});
   return all;
 }
 

@@ -12,12 +12,15 @@
 
 namespace gccl::sim {
 
+// What carries messages.
+enum class Carrier : std::uint8_t { memory, tcp, mpi };
+
 // Two ranks of one node, or of different ones, and what stands for all such pairs.
 struct PairClass {
-  bool in_memory = false;  // they share memory; else TCP
-  Rank a = 0, b = 0;       // the pair of `ping_pong`
-  Curve ping_pong{};       // half a round trip by bytes
-  Curve at_once{};         // the same of several pairs of two nodes, all in the same direction at a time; may be empty
+  Carrier by = Carrier::tcp;
+  Rank a = 0, b = 0;  // the pair of `ping_pong`
+  Curve ping_pong{};  // half a round trip by bytes
+  Curve at_once{};    // the same of several pairs of two nodes, all in the same direction at a time; may be empty
   Rank pairs_at_once = 0;
   // From one call to the next by the number of peers: one rank sends to each of them, each of them sends to one.
   Curve fan_out{}, fan_in{};

@@ -14,6 +14,8 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
+constexpr const char* kCarriers[] = {"memory", "TCP", "MPI"};
+
 // As few digits as read back to less than a part in 10,000.
 double rounded_value(double v) { return std::stod(fmt::format("{:.5g}", v)); }
 double gbps(double ns_each) {
@@ -91,7 +93,7 @@ Ordered calibrated_parameters(const Calibration& c, const CalibrationFit& fit, c
     links["memory"] =
         calibrated_link(*fit.inside, double(overhead + receive), gbps(fit.inside->ping_pong.line.ns_each),
                         fmt::format("{}: {}; less the card's overheads, over two links; by {}", source,
-                                    line_text(fit.inside->ping_pong), c.inside->in_memory ? "memory" : "TCP"));
+                                    line_text(fit.inside->ping_pong), kCarriers[std::size_t(c.inside->by)]));
   if (fit.between) {
     const CurveFit& one = fit.between->ping_pong;
     const double alone = gbps(one.line.ns_each);
@@ -128,7 +130,10 @@ Ordered calibrated_parameters(const Calibration& c, const CalibrationFit& fit, c
           {"links", std::move(links)},
           {"transports", transports_json(c, fit, source)},
           {"sources",
-           {{"/eager_bytes", "not measured: as in the set host, longer messages are read from the sender's memory"}}}};
+           {{"/eager_bytes", c.backends == "mpi"
+                                 ? "not measured: as in the set host; MPI libraries have limits of their own"
+                                 : "not measured: as in the set host, longer messages are read from the sender's "
+                                   "memory"}}}};
 }
 
 Ordered calibrated_cluster(const Calibration& c, const CalibrationFit& fit, const std::string& name,
