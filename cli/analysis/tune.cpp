@@ -32,8 +32,8 @@ bool has_nccl(const sim::SweepQuestion& question) {
   return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
 }
 
-sim::Operations operations_of(const TuneArguments& a) {
-  return a.commutative ? sim::Operations::commute : sim::Operations::any;
+sim::Exporting exporting(const TuneArguments& a) {
+  return {a.commutative ? sim::Operations::commute : sim::Operations::any, a.export_gain};
 }
 
 bool written(const std::string& to, const std::string& text) { return to.empty() || output_written(to, text, "gccl"); }
@@ -57,19 +57,19 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
     all &= written(to, text);
     shown.push_back({std::move(title), std::move(use), std::move(text)});
   };
-  const sim::Operations operations = operations_of(a);
+  const sim::Exporting how = exporting(a);
   file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
   if (has_nccl(question))
     file(a.nccl, "NCCL: for its example tuner plug-in", "NCCL_TUNER_CONFIG_FILE=tuner.csv", sim::nccl_csv(document));
   file(a.openmpi, "Open MPI: rules",
        "mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules.txt",
-       sim::openmpi_rules(document, operations));
+       sim::openmpi_rules(document, how));
   file(a.openmpi_json, "Open MPI 6: rules", "mpirun --mca coll_tuned_dynamic_rules_filename rules.json",
-       sim::openmpi_json(document, operations));
+       sim::openmpi_json(document, how));
   file(a.mpich, "MPICH: selection",
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
        sim::mpich_json(document, a.mpich_release == "4.0" ? sim::MpichRelease::v4_0 : sim::MpichRelease::v4_1));
-  if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown, operations));
+  if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown, how));
   return all;
 }
 
@@ -92,7 +92,7 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
                                       {&a.openmpi_json, sim::Library::openmpi},
                                       {&a.mpich, sim::Library::mpich}}) {
     if (file->empty()) continue;
-    const std::size_t otherwise = sim::exported_otherwise(document, library, sim::Operations::commute).size();
+    const std::size_t otherwise = sim::exported_otherwise(document, library, {sim::Operations::commute, 0}).size();
     if (otherwise > 0)
       write_stderr(fmt::format(
           "gccl: {}: at {} of {} places the fastest is a plan that {} cannot carry out; the file names the fastest of "
@@ -100,11 +100,18 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
           printable_line(*file), otherwise, document["cells"].size(), sim::kLibraryNames[std::size_t(library)]));
   }
   const std::string& rules = a.openmpi.empty() ? a.openmpi_json : a.openmpi;
-  if (const std::size_t left = sim::cells_for_commuting(document); left > 0 && !rules.empty() && !a.commutative)
+  if (rules.empty()) return;
+  const sim::LeftToOpenMpi left = sim::left_to_openmpi(document, a.export_gain);
+  if (left.as_good > 0)
+    write_stderr(fmt::format(
+        "gccl: {}: at {} of {} places what Open MPI chooses by itself takes no {:g} % longer than the fastest that it "
+        "has, and stays its own choice. --export-gain 0 names the fastest everywhere\n",
+        printable_line(rules), left.as_good, document["cells"].size(), a.export_gain));
+  if (left.commuting > 0 && !a.commutative)
     write_stderr(fmt::format(
         "gccl: {}: at {} of {} places the fastest of Open MPI's is right only for operations that commute, which its "
         "rules cannot ask for; they leave these to Open MPI. --commutative names it\n",
-        printable_line(rules), left, document["cells"].size()));
+        printable_line(rules), left.commuting, document["cells"].size()));
 }
 
 // Null where mpirun or gccl launch has started no others.
@@ -185,7 +192,7 @@ int tune(const TuneArguments& a) {
                              printable_line(a.resume), journal->error()));
   nlohmann::json& exported = document["exported_otherwise"];
   for (std::size_t l = 0; l < sim::kLibraries; ++l)
-    exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l), operations_of(a));
+    exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l), exporting(a));
   const bool all = write_files(a, question, document);
   report_exports(a, document);
   if (a.json != "-") write_stdout(sim::tuning_text(document));

@@ -212,6 +212,12 @@ void add_tune_options(Command& command, TuneArguments& a) {
       "For --export-openmpi* and --html: the programs' operations all commute, as those of MPI itself do; without it "
       "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
       "operation");
+  command
+      .add_option("--export-gain", a.export_gain,
+                  "For --export-openmpi* and --html: leave to Open MPI what takes no so many percent longer by its own "
+                  "choice than by the fastest that it has; 0: leave nothing for that")
+      ->check(Range{0, 1000})
+      ->capture_default_str();
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");
   command
       .add_option("--mpich", a.mpich_release,

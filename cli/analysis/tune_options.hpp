@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/cluster_argument.hpp"
+#include "sim/tuning/counterparts.hpp"
 #include "sim/tuning/sweep.hpp"
 
 namespace gccl {
@@ -12,7 +13,7 @@ struct TuneArguments : ClusterArgument {
   std::string check_table;
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
   std::string mpich_release;  // empty: 4.1
-  double steps = 2e5, margin = 2;
+  double steps = 2e5, margin = 2, export_gain = sim::Exporting::kGainPercent;
   unsigned bisections = 1, refined = 2, confirmed = 3;
   unsigned jobs = 0;  // 0: one for each processor that this process has for itself
   bool commutative = false, quiet = false;

@@ -24,6 +24,18 @@ struct Counterpart {
 // Which operations programs reduce by: with any, a rule of Open MPI must not name an algorithm for commuting ones.
 enum class Operations : std::uint8_t { any, commute };
 
+// What the files for other libraries are to say. Where what Open MPI chooses by itself is simulated to take no more
+// than so many percent longer than the fastest that it has, it is left to it: a simulation is no nearer to the machine
+// than that, and of plans that are as good its own is the safer one. 0: its rules name the fastest everywhere.
+struct Exporting {
+  static constexpr double kGainPercent = 10;
+
+  Operations operations = Operations::any;
+  double gain_percent = kGainPercent;
+
+  Exporting(Operations o, double gain = kGainPercent) : operations(o), gain_percent(gain) {}
+};
+
 // What a counterpart depends on besides the algorithm.
 struct PlannedCall {
   Rank ranks = 1, nodes = 1;

@@ -28,7 +28,7 @@ std::size_t grid_cells(const Json& document) {
 
 // What is to be known of the file as a whole.
 std::string comments(const Json& document, Library library) {
-  const Json all = exported_otherwise(document, library, Operations::commute);
+  const Json all = exported_otherwise(document, library, {Operations::commute, 0});
   // One line, and a short one: NCCL's example takes none of 256 characters.
   std::string cluster(cut(cluster_text(document), 80));
   std::ranges::replace_if(
@@ -50,9 +50,10 @@ std::string_view nccl_collective(Collective kind) {
 }
 
 // Segments of one library, by collective.
-std::map<Collective, std::vector<TunedCalls>> by_collective(const Json& document, Library library) {
+std::map<Collective, std::vector<TunedCalls>> by_collective(const Json& document, Library library,
+                                                            double gain_percent = 0) {
   std::map<Collective, std::vector<TunedCalls>> all;
-  for (TunedCalls& t : tuned_calls(document, library))
+  for (TunedCalls& t : tuned_calls(document, library, gain_percent))
     if (std::ranges::any_of(t.segments, [](const Segment& s) { return s.tried != nullptr; }))
       all[t.kind].push_back(std::move(t));
   return all;
@@ -60,25 +61,39 @@ std::map<Collective, std::vector<TunedCalls>> by_collective(const Json& document
 
 // What a rule names; nothing where Open MPI is to choose by itself.
 std::optional<Counterpart> openmpi_algorithm(const Segment& s, Operations operations) {
-  if (!s.tried) return std::nullopt;
+  if (!s.tried || s.as_good) return std::nullopt;
   const Counterpart c = counterpart_of(*s.cell, *s.tried, Library::openmpi);
   return c.commuting && operations == Operations::any ? std::nullopt : std::optional(c);
 }
 
-}  // namespace
-
-std::size_t cells_for_commuting(const Json& document) {
-  return std::size_t(std::ranges::count_if(document["cells"], [](const Json& cell) {
-    const Json* const best = fastest(cell, Library::openmpi);
-    return best && counterpart_of(cell, *best, Library::openmpi).commuting;
-  }));
+// Why Open MPI is to choose by itself.
+std::string why_its_own(const Segment& s) {
+  if (!s.tried) return "";
+  const std::string_view named = counterpart_of(*s.cell, *s.tried, Library::openmpi).name;
+  return s.as_good ? fmt::format(": {} gains too little", named)
+                   : fmt::format(": {} is for operations that commute", named);
 }
 
-Json exported_otherwise(const Json& document, Library library, Operations operations) {
+}  // namespace
+
+LeftToOpenMpi left_to_openmpi(const Json& document, double gain_percent) {
+  LeftToOpenMpi left;
+  for (const Json& cell : document["cells"])
+    if (const Json* const best = fastest(cell, Library::openmpi)) {
+      const bool good = as_good(cell, *best, Library::openmpi, gain_percent);
+      left.as_good += good;
+      left.commuting += !good && counterpart_of(cell, *best, Library::openmpi).commuting;
+    }
+  return left;
+}
+
+Json exported_otherwise(const Json& document, Library library, const Exporting& how) {
   Json all = Json::array();
   for (const Json& cell : document["cells"]) {
     if (cell["tried"].empty()) continue;
-    const Json &best = cell["tried"][0], *named = exported(cell, library, operations);
+    const Json &best = cell["tried"][0], *named = exported(cell, library, how);
+    if (const Json* const theirs = fastest(cell, library); !named && theirs)
+      named = as_good(cell, *theirs, library, how.gain_percent);
     if (named && (*named)["time_us"] == best["time_us"]) continue;
     all.push_back({{"at", place_text(cell)},
                    {"best", best["algorithm"]},
@@ -139,8 +154,8 @@ std::string nccl_csv(const Json& document) {
 // A rule for a number of ranks holds up to the next one, and the first for all below it: so numbers between and beyond
 // those simulated get algorithm 0, which is Open MPI's own choice. So do sizes beyond the largest, and far below the
 // smallest: the first rule has to be for 0 bytes.
-std::string openmpi_rules(const Json& document, Operations operations) {
-  const auto all = by_collective(document, Library::openmpi);
+std::string openmpi_rules(const Json& document, const Exporting& how) {
+  const auto all = by_collective(document, Library::openmpi, how.gain_percent);
   std::string text = comments(document, Library::openmpi);
   text += fmt::format("{}  # collectives\n", all.size());
   for (const auto& [kind, list] : all) {
@@ -161,13 +176,9 @@ std::string openmpi_rules(const Json& document, Operations operations) {
       text += fmt::format("{} {}  # ranks, rules: bytes, algorithm, fan in or out, segment\n", n,
                           calls->segments.size() + (sizes ? 1 : 0));
       for (const Segment& s : calls->segments) {
-        const auto c = openmpi_algorithm(s, operations);
-        const bool commuting = !c && s.tried;
+        const auto c = openmpi_algorithm(s, how.operations);
         text += fmt::format("{} {} 0 0  # {}\n", s.from, c ? c->id : 0,
-                            c           ? std::string(c->name)
-                            : commuting ? fmt::format("its own choice: {} is for operations that commute",
-                                                      counterpart_of(*s.cell, *s.tried, Library::openmpi).name)
-                                        : "its own choice");
+                            c ? std::string(c->name) : "its own choice" + why_its_own(s));
       }
       if (sizes) text += fmt::format("{} 0 0 0  # not simulated\n", calls->segments.back().to);
     }
@@ -175,14 +186,14 @@ std::string openmpi_rules(const Json& document, Operations operations) {
   return text;
 }
 
-std::string openmpi_json(const Json& document, Operations operations) {
+std::string openmpi_json(const Json& document, const Exporting& how) {
   Json collectives = Json::object();
-  for (const auto& [kind, list] : by_collective(document, Library::openmpi)) {
+  for (const auto& [kind, list] : by_collective(document, Library::openmpi, how.gain_percent)) {
     Json& sizes = collectives[std::string(openmpi_collective(kind)->name)] = Json::array();
     for (const TunedCalls& calls : list) {
       Json rules = Json::array();
       for (const Segment& s : calls.segments)
-        if (const auto c = openmpi_algorithm(s, operations))
+        if (const auto c = openmpi_algorithm(s, how.operations))
           rules.push_back(
               {{"msg_size_min", s.from}, {"msg_size_max", s.to - 1}, {"alg", c->id}, {"faninout", 0}, {"segsize", 0}});
       sizes.push_back({{"comm_size_min", calls.ranks}, {"comm_size_max", calls.ranks}, {"rules", std::move(rules)}});

@@ -22,11 +22,15 @@ TuningTable tuning_table(const nlohmann::json& document, const Cluster& cluster)
 std::string nccl_csv(const nlohmann::json& document);
 // Classic rules, which every Open MPI with coll/tuned reads: version 1, without a header. Where the fastest needs an
 // operation that commutes it is named only for programs whose operations all do; else Open MPI chooses by itself.
-std::string openmpi_rules(const nlohmann::json& document, Operations operations);
+std::string openmpi_rules(const nlohmann::json& document, const Exporting& how);
 // Rules of version 3, as JSON: Open MPI 6.
-std::string openmpi_json(const nlohmann::json& document, Operations operations);
-// How many of the cells that leaves to Open MPI.
-std::size_t cells_for_commuting(const nlohmann::json& document);
+std::string openmpi_json(const nlohmann::json& document, const Exporting& how);
+// How many of the cells that leaves to Open MPI: as its own choice is as good, or else where operations may not
+// commute.
+struct LeftToOpenMpi {
+  std::size_t as_good = 0, commuting = 0;
+};
+LeftToOpenMpi left_to_openmpi(const nlohmann::json& document, double gain_percent);
 // MPICH's selection tree, complete, since MPICH has no other once it is given one: calls that were not simulated get
 // what MPICH 4.0 does by default (src/mpi/coll/src/coll_impl.c and maint/tuning/coll/mpir/generic.json).
 // From 4.1 on an algorithm of its defaults has another name; MPICH ends a program whose tree has one that it lacks.
@@ -35,6 +39,6 @@ std::string mpich_json(const nlohmann::json& document, MpichRelease release);
 
 // A list of {"at", "best", "best_us", "exported" or null, "exported_us"}: the cells whose fastest algorithm the library
 // does not have, or its file leaves to its own choice.
-nlohmann::json exported_otherwise(const nlohmann::json& document, Library library, Operations operations);
+nlohmann::json exported_otherwise(const nlohmann::json& document, Library library, const Exporting& how);
 
 }  // namespace gccl::sim

@@ -164,8 +164,8 @@ std::string regret_row(std::string_view who, const Json& r) {
       escaped(place_text(r["worst_at"])), r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>());
 }
 
-std::string changes(const Json& document, const std::string& whose, Operations operations, std::string_view title) {
-  const Json all = improvements(document, whose, operations, kChangesShown);
+std::string changes(const Json& document, const std::string& whose, const Exporting& how, std::string_view title) {
+  const Json all = improvements(document, whose, how, kChangesShown);
   if (all.empty()) return {};
   std::string out = fmt::format(
       "<h4>{}</h4><table class=\"list\"><tr><th>call</th><th>now</th><th>better</th><th>saves</th></tr>\n", title);
@@ -238,7 +238,7 @@ std::string file_section(const ShownFile& f, std::size_t i) {
 
 }  // namespace
 
-std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, Operations operations) {
+std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, const Exporting& how) {
   const std::string cluster = cluster_text(d);
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
@@ -262,9 +262,9 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, Oper
       (d["others"].contains("table") ? regret_row("The table that was checked", d["others"]["table"]) : "") +
       "</table></div>\n";
   const std::string change =
-      changes(d, "nccl", operations, "In NCCL, with its file below; calls are cut up as GCCL's planner does") +
-      changes(d, "openmpi", operations, "In Open MPI, with its rules below") +
-      changes(d, "planner", operations, "In GCCL, with its table");
+      changes(d, "nccl", how, "In NCCL, with its file below; calls are cut up as GCCL's planner does") +
+      changes(d, "openmpi", how, "In Open MPI, with its rules below") +
+      changes(d, "planner", how, "In GCCL, with its table");
   if (!change.empty())
     body += "<div class=\"card\"><h3>What to change, and what it brings, also at sizes where winners change</h3>\n" +
             change + "</div>\n";

@@ -14,6 +14,6 @@ struct ShownFile {
   std::string title, use, text;  // what it is for, and the commands or variables that use it
 };
 
-std::string tuning_page(const nlohmann::json& document, const std::vector<ShownFile>& files, Operations operations);
+std::string tuning_page(const nlohmann::json& document, const std::vector<ShownFile>& files, const Exporting& how);
 
 }  // namespace gccl::sim

@@ -84,22 +84,46 @@ const Json* fastest(const Json& cell, std::optional<Library> library) {
   return nullptr;
 }
 
-const Json* exported(const Json& cell, Library library, Operations operations) {
+const Json* exported(const Json& cell, Library library, const Exporting& how) {
   const Json* const best = fastest(cell, library);
-  return best && operations == Operations::any && counterpart_of(cell, *best, library).commuting ? nullptr : best;
+  if (!best || as_good(cell, *best, library, how.gain_percent)) return nullptr;
+  return how.operations == Operations::any && counterpart_of(cell, *best, library).commuting ? nullptr : best;
+}
+
+const Json* as_good(const Json& cell, const Json& named, Library library, double gain_percent) {
+  if (library != Library::openmpi || !(gain_percent > 0) || !cell.contains("openmpi")) return nullptr;
+  const Json& at = cell.at("openmpi").at("tried");
+  if (!at.is_number_unsigned()) return nullptr;
+  const Json& own = cell.at("tried").at(at.get<std::size_t>());
+  return own.at("time_us").get<double>() <= named.at("time_us").get<double>() * (1 + gain_percent / 100) ? &own
+                                                                                                         : nullptr;
 }
 
 Counterpart counterpart_of(const Json& cell, const Json& tried, Library library) {
   return find_counterpart(cell, tried, library).value();
 }
 
-std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library> library) {
+std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library> library, double gain_percent) {
   std::map<std::pair<Collective, Rank>, std::map<Count, const Json*>> cells;
   const auto add = [&](const Json& cell) {
     cells[{kind_of(cell), cell.at("ranks").get<Rank>()}][cell.at("bytes").get<Count>()] = &cell;
   };
   for (const char* const places : {"cells", "between", "missing"})
     for (const Json& place : document.at(places)) add(place);
+  using BySize = std::map<Count, const Json*>;
+  // At the place, or at both of those beside it whose choices were simulated.
+  const auto left_to_own = [&](const BySize& by_size, BySize::const_iterator at, const Json& tried) {
+    const auto knows = [](const auto& place) { return place.second->contains("openmpi"); };
+    const auto is_left = [&](const Json& cell) {
+      const Json* const best = fastest(cell, library);
+      return best && as_good(cell, *best, *library, gain_percent);
+    };
+    if (library != Library::openmpi) return false;
+    if (knows(*at)) return as_good(*at->second, tried, *library, gain_percent) != nullptr;
+    const auto below = std::find_if(std::make_reverse_iterator(at), by_size.rend(), knows);
+    const auto above = std::find_if(at, by_size.end(), knows);
+    return below != by_size.rend() && above != by_size.end() && is_left(*below->second) && is_left(*above->second);
+  };
   std::vector<TunedCalls> all;
   for (const auto& [call, by_size] : cells) {
     if (std::ranges::none_of(by_size, [](const auto& at) { return fastest(*at.second, std::nullopt); })) continue;
@@ -113,13 +137,16 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
       const auto next = std::next(at);
       const Json* const below = at == by_size.begin() ? nullptr : std::prev(at)->second;
       const Json* const above = next == by_size.end() ? nullptr : next->second;
+      const Json* const tried = steadiest(*at->second, {below, above}, library);
       Segment s{.from = t.segments.empty() ? 0 : t.segments.back().to,
                 .to = next == by_size.end() ? at->first + 1
                                             : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
-                .tried = steadiest(*at->second, {below, above}, library),
-                .cell = at->second};
+                .tried = tried,
+                .cell = at->second,
+                .as_good = tried && left_to_own(by_size, at, *tried)};
       if (next != by_size.end()) s.to = std::clamp(s.to, at->first + 1, next->first);
-      if (!t.segments.empty() && said(t.segments.back().tried, library) == said(s.tried, library))
+      if (!t.segments.empty() && s.as_good == t.segments.back().as_good &&
+          said(t.segments.back().tried, library) == said(s.tried, library))
         t.segments.back().to = s.to;
       else
         t.segments.push_back(s);

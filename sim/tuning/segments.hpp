@@ -17,6 +17,7 @@ struct Segment {
   const nlohmann::json* tried = nullptr;  // of the smallest size in it, simulated or estimated; null: the library has
                                           // no such algorithm, or nothing is known there
   const nlohmann::json* cell = nullptr;   // or place of "between", of that size
+  bool as_good = false;                   // what the library chooses by itself gains nothing worthwhile by it
 };
 
 // One collective on one number of ranks.
@@ -32,14 +33,18 @@ struct TunedCalls {
 // segment of nothing, unless that size is at most 128 B, or 8 B for each rank where ranks have blocks. Neighbours that
 // are carried out alike are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up
 // calls as GCCL does. Sizes that were to be searched and have no result, such as those of an interrupted sweep, are
-// segments of nothing.
-std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
+// segments of nothing. `gain_percent`: as in Exporting; a place of "between" is as good as its neighbours both are.
+std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library,
+                                    double gain_percent = 0);
 
 // The fastest in the cell, or place of "between", that the library has, null where there is none; without a library the
 // fastest.
 const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
 // What the library's file names at the cell; null where it leaves the call to the library's own choice.
-const nlohmann::json* exported(const nlohmann::json& cell, Library library, Operations operations);
+const nlohmann::json* exported(const nlohmann::json& cell, Library library, const Exporting& how);
+// What the library chooses by itself at the cell where that gains nothing worthwhile by `named`; else null.
+const nlohmann::json* as_good(const nlohmann::json& cell, const nlohmann::json& named, Library library,
+                              double gain_percent);
 // Whether two plans of "tried" agree in these.
 bool alike(const nlohmann::json& a, const nlohmann::json& b, std::initializer_list<const char*> in);
 // The time of a plan of "tried" by that of the fastest, where the plan was simulated at another size; else without

@@ -88,7 +88,7 @@ const Json& as_planned(const Json& cell, const Json& plan) {
 
 }  // namespace
 
-Json improvements(const Json& document, const std::string& whose, Operations operations, std::size_t most) {
+Json improvements(const Json& document, const std::string& whose, const Exporting& how, std::size_t most) {
   const auto library = whose == "nccl"      ? std::optional(Library::nccl)
                        : whose == "openmpi" ? std::optional(Library::openmpi)
                                             : std::nullopt;
@@ -97,7 +97,7 @@ Json improvements(const Json& document, const std::string& whose, Operations ope
     if (std::isnan(regret_percent(cell, whose))) continue;
     const Json& at = cell[whose].is_object() ? cell[whose]["tried"] : cell[whose];
     const Json* now = &cell["tried"][at.get<std::size_t>()];
-    const Json* better = library ? exported(cell, *library, operations) : fastest(cell, library);
+    const Json* better = library ? exported(cell, *library, how) : fastest(cell, library);
     if (!better) continue;
     if (library == Library::nccl) now = &as_planned(cell, *now), better = &as_planned(cell, *better);
     const double now_us = (*now)["time_us"], better_us = (*better)["time_us"];

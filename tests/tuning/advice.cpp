@@ -66,3 +66,19 @@ TEST_CASE("Open MPI is promised what its rules name, which for operations that c
   CHECK(exported_otherwise(sweep, Library::openmpi, Operations::commute).empty());
   CHECK(exported_otherwise(sweep, Library::mpich, Operations::any)[0]["exported"] == "recursive_doubling");
 }
+
+TEST_CASE("Open MPI keeps its own choice where that takes hardly longer") {
+  const auto sweep = [](double own_us) {
+    return sweep_of({plan("recursive_doubling", nullptr, 1, 60, 60), plan("rabenseifner", nullptr, 1, 90, own_us)}, 1);
+  };
+  for (const auto& [own_us, gain, left] : {std::tuple{65.9, 10.0, true}, {66.1, 10.0, false}, {60.0, 0.0, false}}) {
+    CAPTURE(own_us);
+    const Exporting how{Operations::any, gain};
+    const Json d = sweep(own_us), otherwise = exported_otherwise(d, Library::openmpi, how);
+    CHECK(left_to_openmpi(d, gain).as_good == left);
+    CHECK(otherwise.size() == left);
+    if (left) CHECK(otherwise[0]["exported"] == "rabenseifner");
+    CHECK(improvements(d, "openmpi", how, 9).size() == (!left && own_us > 60));
+    CHECK(exported_otherwise(d, Library::mpich, how).empty());
+  }
+}

