@@ -144,6 +144,28 @@ bool output_written(const std::filesystem::path& file, std::string_view text, st
   return false;
 }
 
+namespace {
+
+// A JSON document that says the same: all but its line ends and tabs are in strings, and the first 32 are escaped.
+std::string printable_json(std::string_view text) {
+  std::string out;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]) & 0x3fu; };
+    const std::size_t n = text[0] == '\n' || text[0] == '\t' ? 0 : control_bytes(text);
+    if (n == 0) {
+      out += text[0];
+      continue;
+    }
+    out += fmt::format("\\u{:04x}", n == 3   ? 0x2000u | at(1) << 6 | at(2)
+                                    : n == 2 ? 0x80u | at(1)
+                                             : static_cast<unsigned char>(text[0]));
+    text.remove_prefix(n - 1);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) { return without_control(text, '?', "\n\t"); }
 std::string printable_line(std::string_view text) { return without_control(text, '?'); }
 
@@ -165,7 +187,7 @@ int write_all(int fd, std::string_view text) noexcept {
 void write_stderr(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 void write_stdout(std::string_view text) {
-  const int error = write_all(STDOUT_FILENO, printable(text));
+  const int error = write_all(STDOUT_FILENO, text.starts_with('{') ? printable_json(text) : printable(text));
   if (error && error != EPIPE) fail("standard output", error);
 }
 

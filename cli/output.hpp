@@ -39,8 +39,8 @@ int write_all(int fd, std::string_view text) noexcept;
 // To standard error, as it is. Never fails: a full or closed standard error is no reason to end otherwise.
 void write_stderr(std::string_view text) noexcept;
 
-// To standard output, printable. Throws json::InputError when that fails (a full disk, say); a reader that went away is
-// no failure.
+// To standard output, printable; a JSON document by escapes, so that nothing is lost. Throws json::InputError when that
+// fails (a full disk, say); a reader that went away is no failure.
 void write_stdout(std::string_view text);
 // The same for what was printed to stdout.
 void flush_stdout();

@@ -7,18 +7,15 @@
 namespace gccl {
 
 // The bytes of the first character of `text`, UTF-8, where that is a control character or turns the direction in which
-// what follows is read (Unicode's Bidi_Control); else 0.
+// what follows is read (Unicode's Bidi_Control, but for the three marks of right-to-left names); else 0.
 inline std::size_t control_bytes(std::string_view text) {
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   if (text.empty()) return 0;
   if (at(0) < 0x20 || at(0) == 0x7f) return 1;
   if (at(0) == 0xc2) return at(1) >= 0x80 && at(1) < 0xa0 ? 2 : 0;
-  if (at(0) == 0xd8) return at(1) == 0x9c ? 2 : 0;  // U+061C
-  if (at(0) != 0xe2 || (at(1) != 0x80 && at(1) != 0x81)) return 0;
-  const unsigned low = at(2), code = at(1) << 8 | low;
-  const bool turns = code == 0x808e || code == 0x808f ||    // U+200E, U+200F
-                     (code >= 0x80aa && code <= 0x80ae) ||  // U+202A to U+202E
-                     (code >= 0x81a6 && code <= 0x81a9);    // U+2066 to U+2069
+  if (at(0) != 0xe2) return 0;
+  const bool turns = (at(1) == 0x80 && at(2) >= 0xaa && at(2) <= 0xae) ||  // U+202A to U+202E
+                     (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9);    // U+2066 to U+2069
   return turns ? 3 : 0;
 }
 

@@ -392,6 +392,10 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   };
   for (const char* option : {"--csv", "--html"}) CHECK(clean(written(option, run_with(label))));
   CHECK(clean(run_gccl({"run", run_with(label), "--csv", "-"}).out));
+  // JSON has escapes for them, and loses nothing.
+  const std::string on_stdout = run_gccl({"run", run_with(label), "--json", "-"}).out;
+  CHECK(clean(on_stdout));
+  CHECK(Json::parse(on_stdout)["runs"][0]["label"] == "l\u001b[1m\u009b\u202em");
   const std::string torn = run_gccl({"run", run_with(R"("label":"l\nm","expect":{"max_time_us":"1s"})")}).out;
   CHECK(torn.find("l\nm") == std::string::npos);
   CHECK(torn.find("\"l?m\" on ") != std::string::npos);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
+#include "libgccl/base/control_characters.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
 namespace gccl::tcp {
@@ -54,12 +56,14 @@ bool decode(std::span<const std::byte> bytes, ConnectionRequest* h) {
   h->connection = w.connection;
   h->fresh = w.fresh == 1;
   h->fault.result = w.fault_result, h->fault.peer = w.fault_peer;
-  // Printed one day: nothing that moves a terminal's cursor.
+  // Printed one day.
   const auto text = bytes.subspan(sizeof w);
-  std::transform(text.begin(), text.end(), h->fault.text, [](std::byte b) {
-    const auto c = static_cast<unsigned char>(b);
-    return char(c < 0x20 || c == 0x7f ? ' ' : c);
-  });
+  char* to = h->fault.text;
+  for (std::string_view left(reinterpret_cast<const char*>(text.data()), text.size()); !left.empty();) {
+    const std::size_t n = control_bytes(left);
+    *to++ = n > 0 ? ' ' : left[0];
+    left.remove_prefix(std::max<std::size_t>(n, 1));
+  }
   return true;
 }
 
