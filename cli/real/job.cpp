@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <system_error>
 
 #include "cli/launch/port.hpp"
@@ -214,6 +215,7 @@ void Job::look_for_ends() {
     s.alive = false;
     if (s.ended || (ended_ != 0 && status == 0)) continue;  // the latter as it was asked to
     s.amiss = true;
+    crashed_ |= WIFSIGNALED(status);
     violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
                                               : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
   }
@@ -371,9 +373,11 @@ void Job::run() {
     const bool late = now_ns() > start_by;
     if (violations_.empty() && !late) continue;
     show_logs(late);
-    throw SystemRefused(violations_.empty()
-                            ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
-                            : fmt::format("engine \"real\": not started: {}", violations_[0]));
+    const std::string why =
+        violations_.empty() ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
+                            : fmt::format("engine \"real\": not started: {}", violations_[0]);
+    if (crashed_) throw std::runtime_error(why);
+    throw SystemRefused(why);
   }
 
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of

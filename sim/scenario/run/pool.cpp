@@ -137,8 +137,11 @@ class Children {
     if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), blame_of(kind));
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
-      throw JobFailed(child.job, fmt::format("ended by signal {} ({}){}", signal, strsignal(signal),
-                                             signal == SIGKILL ? ": probably out of memory" : ""));
+      const bool killed = signal == SIGKILL;
+      throw JobFailed(
+          child.job,
+          fmt::format("ended by signal {} ({}){}", signal, strsignal(signal), killed ? ": probably out of memory" : ""),
+          killed ? JobFailed::Blame::machine : JobFailed::Blame::program);
     }
     if (child.received.empty() || status != 0) throw JobFailed(child.job, "ended without a result");
     return child.received.substr(1);
