@@ -32,9 +32,9 @@ GCCL_Config config_in_session() {
   return config;
 }
 
-// What `run` returns of such a configuration.
+// What `run` returns of such a configuration. `instead`: what does without MPI.
 template <class Run>
-int in_session(std::string* error, Run run) {
+int in_session(std::string* error, const char* instead, Run run) {
   gccl::Identity started;  // MPI_Init sets variables of its own
   const gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
   const Session session;
@@ -42,8 +42,8 @@ int in_session(std::string* error, Run run) {
   // Each process of a launcher that MPI does not know is a world of its own.
   if (config.size == 1 && known.ok() && started.size > 1) {
     *error = fmt::format(
-        "--backend mpi: {} has started {} ranks, of which MPI knows nothing: expected mpirun, or --backend native",
-        started.launcher->name, started.size);
+        "--backend mpi: {} has started {} ranks, of which MPI knows nothing: expected mpirun, or --backend {}",
+        started.launcher->name, started.size, instead);
     return 2;
   }
   return run(config);
@@ -53,13 +53,15 @@ int in_session(std::string* error, Run run) {
 
 extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
                           std::string* error) {
-  return in_session(error, [&](const GCCL_Config& config) { return gccl::bench::run(config, args, parse, error); });
+  return in_session(error, "native",
+                    [&](const GCCL_Config& config) { return gccl::bench::run(config, args, parse, error); });
 }
 
 extern "C" int gccl_calibrate(const std::string&, const std::vector<std::string>& args, gccl::calibrate::Parse parse,
                               std::size_t columns, std::string* error) {
-  return in_session(
-      error, [&](const GCCL_Config& config) { return gccl::calibrate::run(config, args, parse, columns, error); });
+  return in_session(error, "shm,tcp", [&](const GCCL_Config& config) {
+    return gccl::calibrate::run(config, args, parse, columns, error);
+  });
 }
 
 extern "C" gccl::bench::Team* gccl_team(const char* command, std::string* error) {

@@ -72,7 +72,7 @@ sim::Calibration calibrated_job(bool several) {
   };
   sim::Calibration c{.backends = "shm,tcp", .date = "2026-01-02 03:04 UTC", .processor = "processor", .node = {0, 0}};
   c.inside = pairs(one_line(500, 0.125), 100, 60);
-  c.inside->by = Carrier::memory;
+  c.inside->by = sim::Carrier::memory;
   if (several) {
     c.node = {0, 0, 1, 1};
     c.between = pairs(one_line(20'000, 0.5), 3000, 2000);

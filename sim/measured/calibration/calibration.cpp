@@ -53,7 +53,7 @@ std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit
   const ClassFit* inside = fit.inside ? &*fit.inside : nullptr;
   const ClassFit* between = fit.between ? &*fit.between : nullptr;
   if ((inside ? c.inside : c.between)->by == Carrier::mpi)  // one model for both
-    return {{"mpi", inside, between ? between : inside}};
+    return {{"mpi", inside, between ? between : inside, between != nullptr}};
   if (inside) all.push_back({c.inside->by == Carrier::memory ? "shared-memory" : "tcp-loopback", inside, inside});
   if (between) all.push_back({"tcp", inside, between});
   return all;

@@ -14,6 +14,11 @@ namespace gccl::sim {
 
 // What carries messages.
 enum class Carrier : std::uint8_t { memory, tcp, mpi };
+struct CarrierNames {
+  const char *shown, *transport;
+};
+constexpr CarrierNames kCarriers[] = {{"shared memory", "shm"}, {"TCP", "tcp"}, {"MPI", "mpi"}};
+inline const CarrierNames& names_of(Carrier c) { return kCarriers[std::size_t(c)]; }
 
 // Two ranks of one node, or of different ones, and what stands for all such pairs.
 struct PairClass {
@@ -82,6 +87,7 @@ struct Replaced {
   std::string model;
   const ClassFit* node = nullptr;
   const ClassFit* net = nullptr;
+  bool between_nodes = true;  // false: what it says of messages between nodes stays
 };
 std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit& fit);
 

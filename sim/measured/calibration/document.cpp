@@ -14,8 +14,6 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr const char* kCarriers[] = {"memory", "TCP", "MPI"};
-
 // As few digits as read back to less than a part in 10,000.
 double rounded_value(double v) { return std::stod(fmt::format("{:.5g}", v)); }
 double gbps(double ns_each) {
@@ -71,8 +69,10 @@ Ordered transports_json(const Calibration& c, const CalibrationFit& fit, const s
   for (const Replaced& r : replaced_models(c, fit)) {
     Ordered t;
     if (r.node) t["node"] = hop_json(r.node->ping_pong, source);
-    t["net"] = hop_json(r.net->ping_pong, source);
-    t["net_all"] = r.net->at_once ? hop_json(*r.net->at_once, source) : t["net"];
+    if (r.between_nodes) {
+      t["net"] = hop_json(r.net->ping_pong, source);
+      t["net_all"] = r.net->at_once ? hop_json(*r.net->at_once, source) : t["net"];
+    }
     t["overhead_ns"] = rounded_value(r.net->overhead_ns.value);
     t["combine_ns_per_byte"] = rounded_value(fit.combine.line.ns_each);
     t["copy_ns_per_byte"] = rounded_value(fit.copy.line.ns_each);
@@ -90,10 +90,9 @@ Ordered calibrated_parameters(const Calibration& c, const CalibrationFit& fit, c
   const auto overhead = whole_ns(card.overhead_ns.value), receive = whole_ns(card.receive_overhead_ns.value);
   Ordered links = Ordered::object();
   if (fit.inside)
-    links["memory"] =
-        calibrated_link(*fit.inside, double(overhead + receive), gbps(fit.inside->ping_pong.line.ns_each),
-                        fmt::format("{}: {}; less the card's overheads, over two links; by {}", source,
-                                    line_text(fit.inside->ping_pong), kCarriers[std::size_t(c.inside->by)]));
+    links["memory"] = calibrated_link(*fit.inside, double(overhead + receive), gbps(fit.inside->ping_pong.line.ns_each),
+                                      fmt::format("{}: {}; less the card's overheads, over two links; by {}", source,
+                                                  line_text(fit.inside->ping_pong), names_of(c.inside->by).shown));
   if (fit.between) {
     const CurveFit& one = fit.between->ping_pong;
     const double alone = gbps(one.line.ns_each);

@@ -27,9 +27,6 @@ std::string size_text(double bytes) { return json::format_bytes(std::uint64_t(by
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 double off(double fitted, const Estimate& median) { return fitted / median.value - 1; }
 
-// By Carrier.
-constexpr const char *kVia[] = {"shared memory", "TCP", "MPI"}, *kTransports[] = {"shm", "tcp", "mpi"};
-
 std::string table_of(const std::string& title, const CurveFit& f, std::size_t columns) {
   const bool pieces = f.pieces.last_below.has_value();
   Cells table{{"size", "median", "95 % from", "to", "> 2x %", "one line", "off %"}};
@@ -213,7 +210,7 @@ std::string calibration_text(const Calibration& c, const CalibrationFit& fit, st
   std::string text;
   const auto add_class = [&](const char* what, const PairClass& p, const ClassFit& f) {
     text += table_of(fmt::format("{}, ping-pong by {} between ranks {} and {}: half a round trip, {} rounds", what,
-                                 kVia[std::size_t(p.by)], p.a, p.b, p.ping_pong.ns[0].size()),
+                                 names_of(p.by).shown, p.a, p.b, p.ping_pong.ns[0].size()),
                      f.ping_pong, columns);
     if (f.at_once)
       text +=
@@ -233,7 +230,7 @@ std::string calibration_text(const Calibration& c, const CalibrationFit& fit, st
 Ordered calibration_json(const Calibration& c, const CalibrationFit& fit) {
   Ordered classes = Ordered::array(), parameters = Ordered::array();
   const auto add_class = [&](const char* what, const PairClass& p, const ClassFit& f) {
-    Ordered one = {{"class", what}, {"transport", kTransports[std::size_t(p.by)]}, {"ranks", {p.a, p.b}}};
+    Ordered one = {{"class", what}, {"transport", names_of(p.by).transport}, {"ranks", {p.a, p.b}}};
     one["ping_pong"] = curve_json("half a round trip", f.ping_pong);
     one["at_once"] = f.at_once ? curve_json("half a round trip", *f.at_once) : Ordered(nullptr);
     one["one_to_many"] = fan_json(p.fan_out);
