@@ -95,23 +95,23 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
     const std::size_t otherwise = sim::exported_otherwise(document, library, {sim::Operations::commute, 0}).size();
     if (otherwise > 0)
       write_stderr(fmt::format(
-          "gccl: {}: at {} of {} places the fastest is a plan that {} cannot carry out; the file names the fastest of "
-          "its own, if any\n",
+          "gccl: {}: at {} of {} places the fastest is a plan that {} cannot carry out; the file goes by the fastest "
+          "of its own, if any\n",
           printable_line(*file), otherwise, document["cells"].size(), sim::kLibraryNames[std::size_t(library)]));
   }
-  const std::string& rules = a.openmpi.empty() ? a.openmpi_json : a.openmpi;
+  std::string rules;
+  for (const std::string* file : {&a.openmpi, &a.openmpi_json})
+    if (!file->empty()) rules += (rules.empty() ? "" : ", ") + printable_line(*file);
   if (rules.empty()) return;
   const sim::LeftToOpenMpi left = sim::left_to_openmpi(document, a.export_gain);
   if (left.as_good > 0)
-    write_stderr(fmt::format(
-        "gccl: {}: at {} of {} places what Open MPI chooses by itself takes no {:g} % longer than the fastest that it "
-        "has, and stays its own choice. --export-gain 0 names the fastest everywhere\n",
-        printable_line(rules), left.as_good, document["cells"].size(), a.export_gain));
+    write_stderr(
+        fmt::format("gccl: {}: {}\n", rules, sim::own_choices_text(left, document["cells"].size(), a.export_gain)));
   if (left.commuting > 0 && !a.commutative)
     write_stderr(fmt::format(
         "gccl: {}: at {} of {} places the fastest of Open MPI's is right only for operations that commute, which its "
         "rules cannot ask for; they leave these to Open MPI. --commutative names it\n",
-        printable_line(rules), left.commuting, document["cells"].size()));
+        rules, left.commuting, document["cells"].size()));
 }
 
 // Null where mpirun or gccl launch has started no others.

@@ -95,10 +95,11 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   q.cluster = load_cluster(a);
   q.collectives = collectives_of(a.collectives);
   q.engine = engine_named(a.engine);
-  // The page shows all exports.
-  if (a.commutative && a.openmpi.empty() && a.openmpi_json.empty() && a.html.empty())
+  // The page shows all exports, and the JSON says what those for Open MPI name.
+  if (a.commutative && a.openmpi.empty() && a.openmpi_json.empty() && a.html.empty() && a.json.empty())
     throw json::InputError(
-        "--commutative: without --export-openmpi, --export-openmpi-json or --html nothing asks for what it changes");
+        "--commutative: without --export-openmpi, --export-openmpi-json, --html or --json nothing asks for what it "
+        "changes");
   if (!a.mpich_release.empty() && a.mpich.empty() && a.html.empty())
     throw json::InputError("--mpich: without --export-mpich or --html nothing asks for what it changes");
   if (sim::plays_ranks(q.engine))
@@ -214,8 +215,8 @@ void add_tune_options(Command& command, TuneArguments& a) {
       "operation");
   command
       .add_option("--export-gain", a.export_gain,
-                  "For --export-openmpi* and --html: leave to Open MPI what takes no so many percent longer by its own "
-                  "choice than by the fastest that it has; 0: leave nothing for that")
+                  "For --export-openmpi* and --html: leave to Open MPI what by its own choice takes at most so many "
+                  "percent longer than the fastest that rules can name; 0: only what takes less")
       ->check(Range{0, 1000})
       ->capture_default_str();
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");

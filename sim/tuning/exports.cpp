@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/base/control_characters.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/canvas.hpp"
 #include "sim/tuning/regret.hpp"
@@ -30,9 +31,7 @@ std::size_t grid_cells(const Json& document) {
 std::string comments(const Json& document, Library library) {
   const Json all = exported_otherwise(document, library, {Operations::commute, 0});
   // One line, and a short one: NCCL's example takes none of 256 characters.
-  std::string cluster(cut(cluster_text(document), 80));
-  std::ranges::replace_if(
-      cluster, [](char c) { return std::uint8_t(c) < ' ' || c == 127; }, '?');
+  const std::string cluster = without_control(cut(cluster_text(document), 80), '?');
   std::string text =
       fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and the sizes below.\n", cluster,
                   document["engine"].get<std::string>());
@@ -69,9 +68,8 @@ std::optional<Counterpart> openmpi_algorithm(const Segment& s, Operations operat
 // Why Open MPI is to choose by itself.
 std::string why_its_own(const Segment& s) {
   if (!s.tried) return "";
-  const std::string_view named = counterpart_of(*s.cell, *s.tried, Library::openmpi).name;
-  return s.as_good ? fmt::format(": {} gains too little", named)
-                   : fmt::format(": {} is for operations that commute", named);
+  if (s.as_good) return ", as good by simulation";
+  return fmt::format(": {} is for operations that commute", counterpart_of(*s.cell, *s.tried, Library::openmpi).name);
 }
 
 }  // namespace
@@ -85,6 +83,14 @@ LeftToOpenMpi left_to_openmpi(const Json& document, double gain_percent) {
       left.commuting += !good && counterpart_of(cell, *best, Library::openmpi).commuting;
     }
   return left;
+}
+
+std::string own_choices_text(const LeftToOpenMpi& left, std::size_t cells, double gain_percent) {
+  return fmt::format(
+      "at {} of {} places what Open MPI chooses by itself {} the fastest that rules can name, and stays "
+      "its own choice (--export-gain)",
+      left.as_good, cells,
+      gain_percent > 0 ? fmt::format("takes at most {:g} % longer than", gain_percent) : std::string("is faster than"));
 }
 
 Json exported_otherwise(const Json& document, Library library, const Exporting& how) {
@@ -157,6 +163,8 @@ std::string nccl_csv(const Json& document) {
 std::string openmpi_rules(const Json& document, const Exporting& how) {
   const auto all = by_collective(document, Library::openmpi, how.gain_percent);
   std::string text = comments(document, Library::openmpi);
+  if (const LeftToOpenMpi left = left_to_openmpi(document, how.gain_percent); left.as_good > 0)
+    text += fmt::format("# A{}.\n", own_choices_text(left, document["cells"].size(), how.gain_percent).substr(1));
   text += fmt::format("{}  # collectives\n", all.size());
   for (const auto& [kind, list] : all) {
     std::vector<std::pair<Rank, const TunedCalls*>> ranks;

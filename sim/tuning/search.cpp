@@ -75,20 +75,20 @@ class Search {
     Json out = place_json();
     out["tried"] = sorted();
     out["left_out"] = left_out();
-    out["planner"] = own.algorithm ? place(own) : Json();
-    out["nccl"] = r_.nccl ? other_json(nccl, as_nccl) : Json();
-    out["openmpi"] = other_json(openmpi, as_openmpi);
-    if (o_.table)
-      out["table"] = {{"entry", as_table.by == Authority::table},
-                      {"tried", as_table.algorithm ? place(as_table) : Json()}};
+    out["planner"] = place(own);
+    out["nccl"] = r_.nccl ? other_json(nccl, place(as_nccl)) : Json();
+    out["openmpi"] = other_json(openmpi, place(as_openmpi));
+    if (o_.table) out["table"] = {{"entry", as_table.by == Authority::table}, {"tried", place(as_table)}};
     return out;
   }
 
   Json between(const Json& below, const Json& above) {
-    const std::vector<Tried> all = estimates(below, above);
+    const OtherChoice openmpi = openmpi_choice(call_, view_, each_);
+    const Plan as_openmpi = other_plan(openmpi, true);
+    const std::vector<Tried> all = estimates(below, above, as_openmpi);
     std::array<unsigned, kFamilies> simulated{};
     Families has{};
-    Json estimated = Json::array();
+    Json estimated = Json::array(), theirs;  // theirs: an index in it
     if (o_.confirmed > 0)
       for (const Json* beside : {&below, &above})
         if (const Plan p = plan_from(beside->at("tried")[0]); serves(p)) try_plan(p, false);
@@ -100,11 +100,14 @@ class Search {
         has[i] = has[i] || f[i];
         promising = promising || (f[i] && simulated[i] < (i == 0 ? o_.confirmed : std::min(o_.confirmed, 1u)));
       }
-      if (first) estimated.push_back(tried_json(t));
+      const bool is_theirs = as_openmpi.algorithm && same(t.plan, as_openmpi);
+      if (is_theirs) theirs = estimated.size();
+      if (first || is_theirs) estimated.push_back(tried_json(t));
       if (promising) try_plan(t.plan, true);
       if (found(t.plan))
         for (std::size_t i = 0; i < kFamilies; ++i) simulated[i] += f[i];
     }
+    if (as_openmpi.algorithm && !tried_.empty()) try_plan(as_openmpi, false);
     refine(o_.refined);
     Json out = place_json();
     if (tried_.empty()) {
@@ -112,7 +115,9 @@ class Search {
     } else {
       out["tried"] = sorted();
       out["left_out"] = left_out();
+      theirs = place(as_openmpi);
     }
+    out["openmpi"] = other_json(openmpi, std::move(theirs));
     return out;
   }
 
@@ -164,8 +169,9 @@ class Search {
     return all;
   }
 
-  // How long what was simulated there, and the planner's own choice, are estimated to take here; the fastest first.
-  std::vector<Tried> estimates(const Json& below, const Json& above) const {
+  // How long what was simulated there, and what the planner and Open MPI choose, are estimated to take here; the
+  // fastest first.
+  std::vector<Tried> estimates(const Json& below, const Json& above, const Plan& theirs) const {
     const Plan own = planned();
     std::vector<Tried> all;
     const auto add = [&](const Plan& p, double factor) {
@@ -173,7 +179,8 @@ class Search {
       if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
     };
     for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
-    if (own.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, own); })) add(own, 1);
+    for (const Plan& p : {own, theirs})
+      if (p.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, p); })) add(p, 1);
     std::ranges::stable_sort(all, {}, &Tried::time_us);
     return all;
   }
@@ -374,10 +381,11 @@ class Search {
     const Tried* t = found(p);
     return t ? Json(t - tried_.data()) : Json();
   }
-  Json other_json(const OtherChoice& choice, const Plan& p) const {
+  // `tried`: an index, or null.
+  static Json other_json(const OtherChoice& choice, Json tried) {
     return {{"theirs", choice.theirs.empty() ? Json() : Json(choice.theirs)},
             {"note", choice.note},
-            {"tried", p.algorithm ? place(p) : Json()}};
+            {"tried", std::move(tried)}};
   }
 
   const TunedRanks& r_;

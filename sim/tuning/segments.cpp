@@ -23,12 +23,13 @@ std::optional<Counterpart> find_counterpart(const Json& cell, const Json& tried,
 }
 
 // What of a plan a file says.
-Json said(const Json* tried, std::optional<Library> library) {
-  if (!tried) return nullptr;
-  Json all = Json::array({tried->at("algorithm")});
-  if (!library || library == Library::nccl) all.push_back(tried->at("protocol"));
-  if (!library) all.push_back(tried->at("channels"));
-  if (!library || tried->at("chunks") == 1) all.push_back(tried->at("chunks"));
+Json said(const Segment& s, std::optional<Library> library) {
+  if (!s.tried) return nullptr;
+  if (s.as_good) return "its own choice";
+  Json all = Json::array({s.tried->at("algorithm")});
+  if (!library || library == Library::nccl) all.push_back(s.tried->at("protocol"));
+  if (!library) all.push_back(s.tried->at("channels"));
+  if (!library || s.tried->at("chunks") == 1) all.push_back(s.tried->at("chunks"));
   return all;
 }
 
@@ -91,12 +92,12 @@ const Json* exported(const Json& cell, Library library, const Exporting& how) {
 }
 
 const Json* as_good(const Json& cell, const Json& named, Library library, double gain_percent) {
-  if (library != Library::openmpi || !(gain_percent > 0) || !cell.contains("openmpi")) return nullptr;
+  if (library != Library::openmpi || !cell.contains("openmpi")) return nullptr;
   const Json& at = cell.at("openmpi").at("tried");
   if (!at.is_number_unsigned()) return nullptr;
-  const Json& own = cell.at("tried").at(at.get<std::size_t>());
-  return own.at("time_us").get<double>() <= named.at("time_us").get<double>() * (1 + gain_percent / 100) ? &own
-                                                                                                         : nullptr;
+  const Json& own = cell.at(cell.contains("tried") ? "tried" : "estimated").at(at.get<std::size_t>());
+  const double own_us = own.at("time_us"), named_us = named.at("time_us");
+  return own_us < named_us || (gain_percent > 0 && own_us <= named_us * (1 + gain_percent / 100)) ? &own : nullptr;
 }
 
 Counterpart counterpart_of(const Json& cell, const Json& tried, Library library) {
@@ -110,20 +111,6 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
   };
   for (const char* const places : {"cells", "between", "missing"})
     for (const Json& place : document.at(places)) add(place);
-  using BySize = std::map<Count, const Json*>;
-  // At the place, or at both of those beside it whose choices were simulated.
-  const auto left_to_own = [&](const BySize& by_size, BySize::const_iterator at, const Json& tried) {
-    const auto knows = [](const auto& place) { return place.second->contains("openmpi"); };
-    const auto is_left = [&](const Json& cell) {
-      const Json* const best = fastest(cell, library);
-      return best && as_good(cell, *best, *library, gain_percent);
-    };
-    if (library != Library::openmpi) return false;
-    if (knows(*at)) return as_good(*at->second, tried, *library, gain_percent) != nullptr;
-    const auto below = std::find_if(std::make_reverse_iterator(at), by_size.rend(), knows);
-    const auto above = std::find_if(at, by_size.end(), knows);
-    return below != by_size.rend() && above != by_size.end() && is_left(*below->second) && is_left(*above->second);
-  };
   std::vector<TunedCalls> all;
   for (const auto& [call, by_size] : cells) {
     if (std::ranges::none_of(by_size, [](const auto& at) { return fastest(*at.second, std::nullopt); })) continue;
@@ -143,10 +130,9 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
                                             : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
                 .tried = tried,
                 .cell = at->second,
-                .as_good = tried && left_to_own(by_size, at, *tried)};
+                .as_good = tried && library && as_good(*at->second, *tried, *library, gain_percent)};
       if (next != by_size.end()) s.to = std::clamp(s.to, at->first + 1, next->first);
-      if (!t.segments.empty() && s.as_good == t.segments.back().as_good &&
-          said(t.segments.back().tried, library) == said(s.tried, library))
+      if (!t.segments.empty() && said(t.segments.back(), library) == said(s, library))
         t.segments.back().to = s.to;
       else
         t.segments.push_back(s);

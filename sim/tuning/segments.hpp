@@ -17,7 +17,7 @@ struct Segment {
   const nlohmann::json* tried = nullptr;  // of the smallest size in it, simulated or estimated; null: the library has
                                           // no such algorithm, or nothing is known there
   const nlohmann::json* cell = nullptr;   // or place of "between", of that size
-  bool as_good = false;                   // what the library chooses by itself gains nothing worthwhile by it
+  bool as_good = false;                   // what the library chooses by itself serves as well
 };
 
 // One collective on one number of ranks.
@@ -33,7 +33,7 @@ struct TunedCalls {
 // segment of nothing, unless that size is at most 128 B, or 8 B for each rank where ranks have blocks. Neighbours that
 // are carried out alike are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up
 // calls as GCCL does. Sizes that were to be searched and have no result, such as those of an interrupted sweep, are
-// segments of nothing. `gain_percent`: as in Exporting; a place of "between" is as good as its neighbours both are.
+// segments of nothing. `gain_percent`: as in Exporting.
 std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library,
                                     double gain_percent = 0);
 
@@ -42,7 +42,8 @@ std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optiona
 const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
 // What the library's file names at the cell; null where it leaves the call to the library's own choice.
 const nlohmann::json* exported(const nlohmann::json& cell, Library library, const Exporting& how);
-// What the library chooses by itself at the cell where that gains nothing worthwhile by `named`; else null.
+// What the library chooses by itself at the cell or place where that is faster than `named`, or as good (Exporting);
+// null where it is not, or is not known.
 const nlohmann::json* as_good(const nlohmann::json& cell, const nlohmann::json& named, Library library,
                               double gain_percent);
 // Whether two plans of "tried" agree in these.

@@ -81,4 +81,8 @@ TEST_CASE("Open MPI keeps its own choice where that takes hardly longer") {
     CHECK(improvements(d, "openmpi", how, 9).size() == (!left && own_us > 60));
     CHECK(exported_otherwise(d, Library::mpich, how).empty());
   }
+  // Faster than all that rules can name.
+  const Json d = sweep_of({plan("swing", nullptr, 1, 50, 50), plan("recursive_doubling", nullptr, 1, 60, 60)}, 0);
+  CHECK(left_to_openmpi(d, 0).as_good == 1);
+  CHECK(exported_otherwise(d, Library::openmpi, {Operations::any, 0}).empty());
 }

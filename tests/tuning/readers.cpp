@@ -354,33 +354,42 @@ TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they 
 }
 
 TEST_CASE("Open MPI keeps its own choice where the fastest that it has gains no tenth by simulation") {
-  const Exported x("ethernet-cpu", "4", "64..4MiB", "allreduce,alltoall,broadcast,reduce",
-                   {"--export-openmpi", "rules", "--export-openmpi-json", "j"}, {"--commutative"});
   const std::map<std::string, int> numbers{{"allreduce", 2}, {"alltoall", 3}, {"broadcast", 7}, {"reduce", 11}};
   const Exported::Names names = openmpi_functions();
-  const Json json_rules = Json::parse(read_text(x.file("j")))["collectives"];
-  std::size_t kept = 0, named = 0;
-  for (const Json& c : x.document["cells"]) {
-    const Json& own = c["openmpi"]["tried"];
-    if (!own.is_number()) continue;
-    const auto theirs = std::ranges::find_if(c["tried"], [&](const Json& t) {
-      return t["chunks"] == 1 && names.count({c["collective"], t["algorithm"]});
-    });
-    REQUIRE(theirs != c["tried"].end());
-    const bool little =
-        c["tried"][own.get<std::size_t>()]["time_us"].get<double>() <= 1.1 * (*theirs)["time_us"].get<double>();
-    const std::string kind = c["collective"];
-    const long bytes = c["bytes"];
-    CAPTURE(kind);
-    CAPTURE(bytes);
-    CHECK((openmpi_rule(x.file("rules"), numbers.at(kind), 4, bytes) == 0) == little);
-    CHECK(std::ranges::none_of(json_rules[kind == "broadcast" ? "bcast" : kind][0]["rules"], [&](const Json& r) {
-            return r["msg_size_min"] <= bytes && bytes <= r["msg_size_max"];
-          }) == little);
-    ++(little ? kept : named);
-  }
-  CHECK(kept > 5);
-  CHECK(named > 5);
+  const auto check = [&](const char* ranks, const char* bytes, const char* kinds, const char* bisections) {
+    const Exported x("ethernet-cpu", ranks, bytes, kinds, {"--export-openmpi", "rules", "--export-openmpi-json", "j"},
+                     {"--commutative", "--bisections", bisections});
+    const Json json_rules = Json::parse(read_text(x.file("j")))["collectives"];
+    std::map<bool, std::size_t> seen;
+    for (const char* const places : {"cells", "between"})
+      for (const Json& c : x.document[places]) {
+        const Json& own = c["openmpi"]["tried"];
+        if (!own.is_number()) continue;
+        const auto theirs = std::ranges::find_if(c["tried"], [&](const Json& t) {
+          return t["chunks"] == 1 && names.count({c["collective"], t["algorithm"]});
+        });
+        REQUIRE(theirs != c["tried"].end());
+        const double longer =
+            c["tried"][own.get<std::size_t>()]["time_us"].get<double>() / (*theirs)["time_us"].get<double>();
+        // Between the sizes of the sweep what is 2 % slower may be named, where it is steadier.
+        if (places == std::string("between") && longer > 1.1 && longer < 1.13) continue;
+        const bool kept = longer <= 1.1;
+        const std::string kind = c["collective"];
+        const long size = c["bytes"];
+        CAPTURE(kind);
+        CAPTURE(size);
+        CHECK((openmpi_rule(x.file("rules"), numbers.at(kind), std::atoi(ranks), size) == 0) == kept);
+        CHECK(std::ranges::none_of(json_rules[kind == "broadcast" ? "bcast" : kind][0]["rules"], [&](const Json& r) {
+                return r["msg_size_min"] <= size && size <= r["msg_size_max"];
+              }) == kept);
+        ++seen[kept];
+      }
+    CHECK(seen[true] > 0);
+    CHECK(seen[false] > 0);
+  };
+  check("4", "64..4MiB", "allreduce,alltoall,broadcast,reduce", "1");
+  // Between two sizes at which its own choice is as good that is several times slower.
+  check("64", "4KiB,256KiB", "allreduce", "0");
 }
 
 TEST_CASE("with the rules Open MPI reduces right by operations that do not commute, unless all were said to") {
