@@ -157,11 +157,19 @@ for looks in '' ', "link_slow": 4'; do
     fail "more than the end of a log is shown: $(tail -n 20 "$work/said")"
 done
 
-# What the machine refuses is no internal error.
+# What the machine refuses is no internal error; a rank that crashes before all are connected is one.
 code=0
 (ulimit -n 14 && exec "$gccl" run "$work/ended.json" --engine real --quiet) >"$work/out" 2>"$work/said" || code=$?
 { [ $code = 3 ] && grep -q 'engine "real".*Too many open files' "$work/said" && ! grep -q 'internal error' "$work/said"; } ||
   fail "with few descriptors: exit code $code, $(cat "$work/out" "$work/said")"
+if [ -z "${GCCL_TEST_SANITIZED:-}" ]; then
+  echo '#include <signal.h>
+  extern "C" int listen(int, int) noexcept { return raise(SIGSEGV); }' | c++ -shared -fPIC -x c++ - -o "$work/crash.so"
+  code=0
+  LD_PRELOAD=$work/crash.so "$gccl" run "$work/ended.json" --engine real --quiet >"$work/out" 2>"$work/said" || code=$?
+  { [ $code = 3 ] && grep -q 'internal error: .*not started: rank [0-3] was ended by signal 11' "$work/said"; } ||
+    fail "a crash before all are connected: exit code $code, $(cat "$work/out" "$work/said")"
+fi
 
 # A rank that writes for ever does not take all memory: 256 MB are written while the coordinator, which keeps their end,
 # looks after the ranks. A block has 512 bytes.

@@ -20,6 +20,10 @@ Outcome crash(const Workload&) {
   raise(SIGSEGV);
   return {};
 }
+Outcome killed(const Workload&) {
+  raise(SIGKILL);
+  return {};
+}
 Outcome stuck(const Workload&) { throw std::runtime_error("rank 3 waits for rank 4"); }
 Outcome out_of_memory(const Workload&) { throw std::bad_alloc(); }
 Outcome endless(const Workload&) {
@@ -46,6 +50,8 @@ TEST_CASE("a job that crashes, throws or runs out of memory is named") {
   const std::string refused = failure(out_of_memory);
   CHECK(refused.starts_with("refused: allreduce "));
   CHECK(refused.ends_with("(model): out of memory"));
+  CHECK(failure(killed).starts_with("refused: allreduce "));
+  CHECK(failure(killed).ends_with("(Killed): probably out of memory"));
 }
 
 TEST_CASE("a stopped pool leaves no child") {
