@@ -15,7 +15,6 @@ constexpr pid_t kAllIsWell = 0;
 
 [[noreturn]] void stand_guard(int pipe) {
   setsid();  // a Ctrl-C is not for the guard
-  for (const int signal : kPassedOn) ::signal(signal, SIG_IGN);
   std::vector<pid_t> groups;
   for (;;) {
     pid_t group = 0;
@@ -36,11 +35,17 @@ Guard::Guard() {
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   Fd read_end(ends[0]);
   pipe_ = Fd(ends[1]);
+  // What goes to all processes of a job may come before the guard has run for the first time.
+  sigset_t passed_on, before;
+  sigemptyset(&passed_on);
+  for (const int signal : kPassedOn) sigaddset(&passed_on, signal);
+  sigprocmask(SIG_BLOCK, &passed_on, &before);
   pid_ = fork();
   if (pid_ == 0) {
     pipe_.reset();
     stand_guard(read_end.get());
   }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 Guard::~Guard() {

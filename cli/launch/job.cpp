@@ -98,7 +98,8 @@ class Runner {
 // In the child, between fork and exec.
 void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors, bool joins,
                     const std::string& report) {
-  setpgid(0, 0);  // so that signals reach what the program starts, too
+  setpgid(0, 0);           // so that signals reach what the program starts, too
+  guard_.watch(getpid());  // before there is anything that would outlive a launcher that is killed now
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // it has died already
   if (!in && (!reads || isatty(0))) in = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -153,7 +154,6 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
     become(process, !joins && number == 0, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
            failure_write.get(), joins, r.word.empty() ? "" : reports_.place(r.word));
   setpgid(pid, pid);  // whichever of the two comes first
-  guard_.watch(pid);
   r.pid = pid;
   r.input = std::move(in_write);
   ranks_.push_back(std::move(r));
