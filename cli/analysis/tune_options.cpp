@@ -208,15 +208,16 @@ void add_tune_options(Command& command, TuneArguments& a) {
   file("--export-nccl", a.nccl, "Write a file for the tuner plug-in that comes with NCCL as an example");
   file("--export-openmpi", a.openmpi, "Write a rules file for Open MPI (coll_tuned_dynamic_rules_filename)");
   file("--export-openmpi-json", a.openmpi_json, "Write the same as JSON, which Open MPI 6 reads");
-  command.add_flag(
-      "--commutative", a.commutative,
-      "For --export-openmpi* and --html: the programs' operations all commute, as those of MPI itself do; without it "
-      "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
-      "operation");
+  command.add_flag("--commutative", a.commutative,
+                   "For --export-openmpi*, --html and --json: the programs' operations all commute, as those of MPI "
+                   "itself do; without it "
+                   "calls whose fastest algorithm needs that are left to Open MPI, as its rules do not look at the "
+                   "operation");
   command
-      .add_option("--export-gain", a.export_gain,
-                  "For --export-openmpi* and --html: leave to Open MPI what by its own choice takes at most so many "
-                  "percent longer than the fastest that rules can name; 0: only what takes less")
+      .add_option(
+          "--export-gain", a.export_gain,
+          "For --export-openmpi*, --html and --json: leave to Open MPI what by its own choice takes at most so many "
+          "percent longer than the fastest that rules can name; 0: only what takes less")
       ->check(Range{0, 1000})
       ->capture_default_str();
   file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");

@@ -25,8 +25,8 @@ struct Counterpart {
 enum class Operations : std::uint8_t { any, commute };
 
 // What the files for other libraries are to say. Where what Open MPI chooses by itself is simulated to take at most so
-// many percent longer than the fastest that it has, it is left to it: a simulation is no nearer to the machine than
-// that, and of plans that are as good its own is the safer one. 0: where its own is faster than all that rules can
+// many percent longer than the fastest that rules can name, it is left to it: a simulation is no nearer to the machine
+// than that, and of plans that are as good its own is the safer one. 0: where its own is faster than all that rules can
 // name.
 struct Exporting {
   static constexpr double kGainPercent = 10;

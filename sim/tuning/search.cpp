@@ -179,8 +179,8 @@ class Search {
       if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
     };
     for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
-    for (const Plan& p : {own, theirs})
-      if (p.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, p); })) add(p, 1);
+    for (const auto& [p, factor] : {std::pair(own, 1.0), {theirs, kSeenOnce}})
+      if (p.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, p); })) add(p, factor);
     std::ranges::stable_sort(all, {}, &Tried::time_us);
     return all;
   }

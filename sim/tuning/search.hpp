@@ -57,8 +57,8 @@ nlohmann::json search(const TunedRanks& ranks, Collective kind, Count bytes, con
 // A place of "between" two of these, where what was simulated at one or both of them is estimated: a closed form that
 // is off by some factor at a size is off by much the same near it, so the prediction is taken times that factor, where
 // neighbours differ the larger, and a little more for what was simulated at one of them alone. Of those estimated to be
-// the fastest, and of the fastest that each library has, what simulation finds; or, where none are simulated or that
-// would take too many steps, the estimates.
+// the fastest, of the fastest that each library has, and of what Open MPI chooses by itself, what simulation finds; or,
+// where none are simulated or that would take too many steps, the estimates.
 nlohmann::json search_between(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options,
                               const nlohmann::json& below, const nlohmann::json& above);
 

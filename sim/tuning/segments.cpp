@@ -125,12 +125,13 @@ std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library>
       const Json* const below = at == by_size.begin() ? nullptr : std::prev(at)->second;
       const Json* const above = next == by_size.end() ? nullptr : next->second;
       const Json* const tried = steadiest(*at->second, {below, above}, library);
-      Segment s{.from = t.segments.empty() ? 0 : t.segments.back().to,
-                .to = next == by_size.end() ? at->first + 1
-                                            : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
-                .tried = tried,
-                .cell = at->second,
-                .as_good = tried && library && as_good(*at->second, *tried, *library, gain_percent)};
+      Segment s{
+          .from = t.segments.empty() ? 0 : t.segments.back().to,
+          .to = next == by_size.end() ? at->first + 1
+                                      : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
+          .tried = tried,
+          .cell = at->second,
+          .as_good = tried && library && as_good(*at->second, *fastest(*at->second, library), *library, gain_percent)};
       if (next != by_size.end()) s.to = std::clamp(s.to, at->first + 1, next->first);
       if (!t.segments.empty() && said(t.segments.back(), library) == said(s, library))
         t.segments.back().to = s.to;
