@@ -215,9 +215,10 @@ void Job::look_for_ends() {
     s.alive = false;
     if (s.ended || (ended_ != 0 && status == 0)) continue;  // the latter as it was asked to
     s.amiss = true;
-    crashed_ |= WIFSIGNALED(status);
     violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
                                               : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
+    // By SIGKILL the kernel ends what there is no memory for.
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && crash_.empty()) crash_ = violations_.back();
   }
 }
 
@@ -373,11 +374,10 @@ void Job::run() {
     const bool late = now_ns() > start_by;
     if (violations_.empty() && !late) continue;
     show_logs(late);
-    const std::string why =
-        violations_.empty() ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
-                            : fmt::format("engine \"real\": not started: {}", violations_[0]);
-    if (crashed_) throw std::runtime_error(why);
-    throw SystemRefused(why);
+    if (!crash_.empty()) throw std::runtime_error(fmt::format("engine \"real\": not started: {}", crash_));
+    throw SystemRefused(violations_.empty()
+                            ? fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond)
+                            : fmt::format("engine \"real\": not started: {}", violations_[0]));
   }
 
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of

@@ -127,7 +127,7 @@ class Job {
   };
   std::vector<Said> said_;
   std::vector<std::string> violations_;
-  bool crashed_ = false;  // a rank, by itself
+  std::string crash_;  // of a rank, by itself: the first
   Nanos began_ = 0, ended_ = 0;
   Nanos late_ = 0;  // by which something came after it was due, at worst
   bool hangs_ = false;

@@ -383,7 +383,7 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
     CHECK(e.code == 0);
     return read_text(folder.path / "out");
   };
-  const std::string label = R"("label":"l\u001b[1m\u009b\u202em")";
+  const std::string label = R"("label":"l\u001b[1m\u007f\u009b\u202em")";
   const auto run_with = [&](const std::string& keys) {
     return folder
         .write("l.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json","runs":[{)" + keys +
@@ -395,7 +395,7 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   // JSON has escapes for them, and loses nothing.
   const std::string on_stdout = run_gccl({"run", run_with(label), "--json", "-"}).out;
   CHECK(clean(on_stdout));
-  CHECK(Json::parse(on_stdout)["runs"][0]["label"] == "l\u001b[1m\u009b\u202em");
+  CHECK(Json::parse(on_stdout)["runs"][0]["label"] == "l\x1b[1m\x7f\u009b\u202em");
   const std::string torn = run_gccl({"run", run_with(R"("label":"l\nm","expect":{"max_time_us":"1s"})")}).out;
   CHECK(torn.find("l\nm") == std::string::npos);
   CHECK(torn.find("\"l?m\" on ") != std::string::npos);

@@ -83,11 +83,16 @@ TEST_CASE("connection requests and port addresses survive the wire, and any byte
   h.communicator = 7, h.nonce = 8, h.from = 3, h.to = 4, h.fault.result = GCCL_ERR_ABORTED, h.fault.peer = 3;
   std::memset(h.fault.text, 'x', sizeof h.fault.text - 1);
   h.fault.text[5] = '\n';
+  std::memcpy(h.fault.text + 10, "\u202e", 3);
+  std::memcpy(h.fault.text + sizeof h.fault.text - 3, "\xe2\x80", 2);  // cut short
   tcp::ConnectionRequest g;
   REQUIRE(decode(encode(h), &g));
   CHECK(g.fault.result == GCCL_ERR_ABORTED);
-  CHECK(std::strlen(g.fault.text) == GCCL_BACKEND_TEXT_BYTES - 1);
-  CHECK(g.fault.text[5] == ' ');
+  const std::string text = g.fault.text;
+  CHECK(text.size() == GCCL_BACKEND_TEXT_BYTES - 3);  // three bytes are one
+  CHECK(text[5] == ' ');
+  CHECK(text.substr(9, 3) == "x x");
+  CHECK(text.ends_with("x\xe2\x80"));
   CHECK(g.nonce == 8);
   CHECK(g.connection == 12);
   CHECK_FALSE(g.fresh);

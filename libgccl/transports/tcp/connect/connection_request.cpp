@@ -58,12 +58,8 @@ bool decode(std::span<const std::byte> bytes, ConnectionRequest* h) {
   h->fault.result = w.fault_result, h->fault.peer = w.fault_peer;
   // Printed one day.
   const auto text = bytes.subspan(sizeof w);
-  char* to = h->fault.text;
-  for (std::string_view left(reinterpret_cast<const char*>(text.data()), text.size()); !left.empty();) {
-    const std::size_t n = control_bytes(left);
-    *to++ = n > 0 ? ' ' : left[0];
-    left.remove_prefix(std::max<std::size_t>(n, 1));
-  }
+  const std::string_view said(reinterpret_cast<const char*>(text.data()), text.size());
+  without_control(said, ' ').copy(h->fault.text, sizeof h->fault.text - 1);
   return true;
 }
 
