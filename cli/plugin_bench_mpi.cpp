@@ -32,18 +32,27 @@ GCCL_Config config_in_session() {
   return config;
 }
 
+// Who has started this process; to be asked before MPI_Init, which sets variables of its own.
+struct Starter {
+  gccl::Identity started;
+  gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
+
+  // Each process of a launcher that MPI does not know is a world of its own. Empty: this is none.
+  std::string unknown_to_mpi(const GCCL_Config& config) const {
+    if (config.size > 1 || !known.ok() || started.size <= 1) return {};
+    return fmt::format("{} has started {} ranks, of which MPI knows nothing: expected mpirun", started.launcher->name,
+                       started.size);
+  }
+};
+
 // What `run` returns of such a configuration. `instead`: what does without MPI.
 template <class Run>
 int in_session(std::string* error, const char* instead, Run run) {
-  gccl::Identity started;  // MPI_Init sets variables of its own
-  const gccl::Status known = gccl::identify(gccl::process_environment(), -1, -1, &started);
+  const Starter starter;
   const Session session;
   const GCCL_Config config = config_in_session();
-  // Each process of a launcher that MPI does not know is a world of its own.
-  if (config.size == 1 && known.ok() && started.size > 1) {
-    *error = fmt::format(
-        "--backend mpi: {} has started {} ranks, of which MPI knows nothing: expected mpirun, or --backend {}",
-        started.launcher->name, started.size, instead);
+  if (const std::string wrong = starter.unknown_to_mpi(config); !wrong.empty()) {
+    *error = fmt::format("--backend mpi: {}, or --backend {}", wrong, instead);
     return 2;
   }
   return run(config);
@@ -65,6 +74,9 @@ extern "C" int gccl_calibrate(const std::string&, const std::vector<std::string>
 }
 
 extern "C" gccl::bench::Team* gccl_team(const char* command, std::string* error) {
+  const Starter starter;
   const auto session = std::make_shared<Session>();
-  return gccl::bench::meet_team(config_in_session(), command, session, error);
+  const GCCL_Config config = config_in_session();
+  *error = starter.unknown_to_mpi(config);
+  return error->empty() ? gccl::bench::meet_team(config, command, session, error) : nullptr;
 }

@@ -11,8 +11,8 @@ set(GCCL_COLD $<$<CONFIG:Release>:-Og>)
 # For what runs often and gains nothing from -O3, which takes half as long again to compile. The engines: with -O3 a ring
 # of 2048 ranks takes 17 % longer, a hierarchical all-reduce of 131,072 ranks 5 % (bench_model_ring). Routes and cost
 # models: the same times to 2 % (gccl tune, test closed_form). The core: with -O3 plans by the model take 19 % longer
-# (bench_planner); scenarios, gccl verify and calls of two ranks, the same times to 5 %. Neither do the bench's loops,
-# whose time is the library's, nor the tuner, which looks up what it has planned.
+# (bench_planner); scenarios, gccl verify and calls of two ranks, the same times to 5 %. Nor do the bench's loops gain,
+# whose time is the library's, and the tuner, which looks up what it has planned.
 set(GCCL_WARM $<$<CONFIG:Release>:-O1>)
 
 # gccl_join(target name pattern... [EXCEPT pattern...]): compiles those files of a target as one, under that name: they

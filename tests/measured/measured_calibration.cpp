@@ -202,6 +202,26 @@ TEST_CASE("a calibration's files are read, and its cluster has the times that we
   }
 }
 
+TEST_CASE("over MPI one model has all pairs, and on one node nothing is said of messages between nodes") {
+  for (const bool several : {false, true}) {
+    CAPTURE(several);
+    sim::Calibration c = calibrated_job(several);
+    c.backends = "mpi";
+    for (auto* pairs : {&c.inside, &c.between})
+      if (*pairs) (*pairs)->by = sim::Carrier::mpi;
+    const sim::CalibrationFit fit = sim::fit_calibration(c);
+    const auto models = sim::calibrated_parameters(c, fit, "p")["transports"];
+    REQUIRE(models.size() == 1);
+    const auto& mpi = models["mpi"];
+    CHECK(near(mpi["node"]["alpha_ns"], 500, 0.01));
+    for (const char* key : {"net", "net_all"}) CHECK(mpi.contains(key) == several);
+    if (several) CHECK(near(mpi["net"]["alpha_ns"], 20'000, 0.01));
+    const std::string text = sim::calibration_text(c, fit, 200);
+    CHECK(text.find("by MPI between ranks 0 and 1") != std::string::npos);
+    CHECK((text.find("mpi/net/alpha_ns") != std::string::npos) == several);
+  }
+}
+
 TEST_CASE("the planner goes by what was measured, and by what is compiled in where nothing was") {
   const Folder folder;
   const auto cluster = written_cluster(folder, calibrated_job(true));

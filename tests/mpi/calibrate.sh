@@ -28,6 +28,7 @@ for text in 'inside a node, ping-pong by MPI between ranks 0 and 1' 'mpi/node/al
 done
 grep -qE 'shared-memory|tcp' out && fail "another transport is spoken of"
 has set.json '"backends": "mpi"'
+grep -q '"net' set.json && fail "on one node something is said of messages between nodes"
 has all.json '"transport": "mpi"'
 
 # Two nodes of two ranks.

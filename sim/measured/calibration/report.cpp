@@ -71,7 +71,7 @@ std::vector<Parameter> parameters_of(const Calibration& c, const CalibrationFit&
       all.push_back({fmt::format("{}/{}/alpha_ns", r.model, name), f.fixed_ns, compiled.alpha_ns, ""});
       all.push_back({fmt::format("{}/{}/ns_per_byte", r.model, name), f.ns_each, compiled.beta_ns_per_byte, ""});
     };
-    if (r.node == r.net) {  // all ranks on one node: every hop is the same
+    if (r.node == r.net) {  // all ranks on one node: there is one kind of hop
       hop("node", r.net->ping_pong, now.node);
     } else {
       if (r.node) hop("node", r.node->ping_pong, now.node);
