@@ -10,7 +10,7 @@ using gccl::without_control;
 
 // Unicode 15: general category Cc, and what has Bidi_Control without the three marks, which names in Hebrew and Arabic
 // need.
-TEST_CASE("control characters are told from all others, also where a text ends too early") {
+TEST_CASE("control characters are found among all others, also where a text ends too early") {
   for (const char* text : {"\x01", "\n", "\x1f", "\x7f"}) CHECK(control_bytes(text) == 1);
   CHECK(control_bytes(std::string_view("\0", 1)) == 1);
   for (const char* text : {"\u0080", "\u009b", "\u009f"}) CHECK(control_bytes(text) == 2);
