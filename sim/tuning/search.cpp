@@ -179,8 +179,11 @@ class Search {
       if (predicted > 0) all.push_back({p, predicted, predicted * factor / (same(p, own) ? kInDoubtOwn : 1)});
     };
     for (const Off& o : seen_at(below, above)) add(o.plan, o.factor);
-    for (const auto& [p, factor] : {std::pair(own, 1.0), {theirs, kSeenOnce}})
+    const auto add_unseen = [&](const Plan& p, double factor) {
       if (p.algorithm && std::ranges::none_of(all, [&](const Tried& t) { return same(t.plan, p); })) add(p, factor);
+    };
+    add_unseen(own, 1);
+    add_unseen(theirs, kSeenOnce);
     std::ranges::stable_sort(all, {}, &Tried::time_us);
     return all;
   }

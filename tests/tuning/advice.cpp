@@ -71,7 +71,13 @@ TEST_CASE("Open MPI keeps its own choice where that takes hardly longer") {
   const auto sweep = [](double own_us) {
     return sweep_of({plan("recursive_doubling", nullptr, 1, 60, 60), plan("rabenseifner", nullptr, 1, 90, own_us)}, 1);
   };
-  for (const auto& [own_us, gain, left] : {std::tuple{65.9, 10.0, true}, {66.1, 10.0, false}, {60.0, 0.0, false}}) {
+  struct Case {
+    double own_us, gain;
+    bool left;
+  };
+  for (const Case& c : {Case{65.9, 10, true}, Case{66.1, 10, false}, Case{60, 0, false}}) {
+    const double own_us = c.own_us, gain = c.gain;
+    const bool left = c.left;
     CAPTURE(own_us);
     const Exporting how{Operations::any, gain};
     const Json d = sweep(own_us), otherwise = exported_otherwise(d, Library::openmpi, how);
