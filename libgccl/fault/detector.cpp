@@ -213,7 +213,7 @@ void Detector::received(Nanos now, Rank from, const DetectorMessage& m) {
   if (m.kind == Kind::ping) send(from, Kind::ack, m.sequence, from);
   if (!others(from)) return;
   heard(now, from);
-  if (m.epoch == epoch_) heard_by_some_.insert(m.heard);
+  if (m.epoch == epoch_) learn_heard(now, m.heard);
   if (m.epoch == epoch_ && members_.includes(m.failures.failed) && has_quorum(members_, m.failures)) learn(m.failures);
   Probe* const probe = probe_of(m.target);
   switch (m.kind) {
@@ -248,6 +248,22 @@ void Detector::stopped(Rank rank, bool is) {
 
 void Detector::learn(const Failures& failures) {
   fail({.failed = failures.failed & members_, .gone = failures.gone & members_});
+}
+
+// Where somebody has heard a rank at last, what was said of it before bears no witness against it: perhaps its network
+// has come up just now. It has a period more to answer.
+void Detector::learn_heard(Nanos now, const MemberBits& heard) {
+  const MemberBits before = heard_by_some_;
+  heard_by_some_.insert(heard);
+  if (!settings_.heard_first) return;
+  for (Probe& p : probes_) {
+    const std::size_t place = place_of(p.target);
+    if (before.contains(place) || !heard_by_some_.contains(place)) continue;
+    p.witnessed = p.asked = false;
+    p.begun = now;
+    p.sequence = ++sequence_;
+    send(p.target, Kind::ping, p.sequence, p.target);
+  }
 }
 
 void Detector::fail(const Failures& news) {

@@ -143,6 +143,7 @@ class Detector {
   std::optional<Rank> successor() const;
   std::optional<Rank> next_of_round();
   std::vector<Rank> some_others(std::size_t count, std::optional<Rank> but);
+  void learn_heard(Nanos now, const MemberBits& heard);
   void fail(const Failures& news);
   void lives(Rank target);
   void excuse(Nanos late);

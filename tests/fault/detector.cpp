@@ -189,6 +189,22 @@ TEST_CASE("with heard_first, ranks behind a firewall from the start are accused 
   for (Rank r = 0; r < ranks.size(); ++r) CHECK(ranks[r].failures().failed.empty());
 }
 
+// Its network comes up last: what the others said of it while nobody had heard it is no witness once somebody has.
+TEST_CASE("with heard_first, a rank that is reached late is accused by nobody") {
+  DetectorSettings settings = kFast;
+  settings.heard_first = true;
+  for (const Rank n : {3u, 8u})
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      CAPTURE(n);
+      CAPTURE(seed);
+      Ranks ranks(n, settings, seed);
+      const Nanos up = 5 * settings.period() + Nanos(ranks.chance.from(0, std::uint64_t(10 * settings.period())));
+      ranks.passes = [&](Rank from, Rank to) { return (from != 1 && to != 1) || ranks.now() >= up; };
+      ranks.run(up + 3 * settings.detection);
+      for (Rank r = 0; r < n; ++r) CHECK(ranks[r].failures().failed.empty());
+    }
+}
+
 // Das et al.: the first ping to a member that crashed comes in period 1 / (1 - (1 - 1/(n-1))^(n-1)) on average, which
 // tends to e/(e-1), if each pings one drawn from all. The ring's pings, and those that its watcher asks for, are left
 // out.
