@@ -125,8 +125,13 @@ void Detector::begin_period(Nanos now) {
 
 void Detector::begin_probe(Nanos now, Rank target) {
   if (probe_of(target)) return;
-  probes_.push_back({.target = target, .sequence = ++sequence_, .begun = now});
-  send(target, Kind::ping, sequence_, target);
+  ping(now, probes_.emplace_back(Probe{.target = target}));
+}
+
+void Detector::ping(Nanos now, Probe& p) {
+  p.begun = now;
+  p.sequence = ++sequence_;
+  send(p.target, Kind::ping, p.sequence, p.target);
 }
 
 void Detector::ask_helpers(Probe& p) {
@@ -144,9 +149,7 @@ bool Detector::round_over(Nanos now, Probe& p) {
     if (p.over) return false;
     if (rules_->accuses(p.witnessed, alone)) return true;
   }
-  p.begun = now;
-  p.sequence = ++sequence_;
-  send(p.target, Kind::ping, p.sequence, p.target);
+  ping(now, p);
   ask_helpers(p);
   return false;
 }
@@ -253,16 +256,14 @@ void Detector::learn(const Failures& failures) {
 // Where somebody has heard a rank at last, what was said of it before bears no witness against it: perhaps its network
 // has come up just now. It has a period more to answer.
 void Detector::learn_heard(Nanos now, const MemberBits& heard) {
-  const MemberBits before = heard_by_some_;
+  std::vector<Probe*> unheard;
+  for (Probe& p : probes_)
+    if (settings_.heard_first && !heard_by_some_.contains(place_of(p.target))) unheard.push_back(&p);
   heard_by_some_.insert(heard);
-  if (!settings_.heard_first) return;
-  for (Probe& p : probes_) {
-    const std::size_t place = place_of(p.target);
-    if (before.contains(place) || !heard_by_some_.contains(place)) continue;
-    p.witnessed = p.asked = false;
-    p.begun = now;
-    p.sequence = ++sequence_;
-    send(p.target, Kind::ping, p.sequence, p.target);
+  for (Probe* p : unheard) {
+    if (!heard_by_some_.contains(place_of(p->target))) continue;
+    p->witnessed = p->asked = false;
+    ping(now, *p);
   }
 }
 

@@ -115,8 +115,8 @@ class Detector {
 
   struct Probe {
     Rank target;
-    std::uint32_t sequence;
-    Nanos begun;  // this round
+    std::uint32_t sequence = 0;
+    Nanos begun = 0;  // this round
     unsigned rounds_over = 0;
     bool asked = false;  // helpers, in this round
     bool witnessed = false;
@@ -137,6 +137,7 @@ class Detector {
   }
   void send(Rank to, Kind kind, std::uint32_t sequence, Rank target);
   void begin_period(Nanos now);
+  void ping(Nanos now, Probe& p);
   void begin_probe(Nanos now, Rank target);
   void ask_helpers(Probe& p);
   bool round_over(Nanos now, Probe& p);
