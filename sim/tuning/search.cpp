@@ -100,7 +100,7 @@ class Search {
         has[i] = has[i] || f[i];
         promising = promising || (f[i] && simulated[i] < (i == 0 ? o_.confirmed : std::min(o_.confirmed, 1u)));
       }
-      const bool is_theirs = as_openmpi.algorithm && same(t.plan, as_openmpi);
+      const bool is_theirs = same(t.plan, as_openmpi);
       if (is_theirs) theirs = estimated.size();
       if (first || is_theirs) estimated.push_back(tried_json(t));
       if (promising) try_plan(t.plan, true);

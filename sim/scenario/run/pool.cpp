@@ -19,14 +19,9 @@
 namespace gccl::sim {
 namespace {
 
-// The first byte a child sends says what follows.
-constexpr char kResult = 'r', kError = 'e', kWrongInput = 'i', kRefused = 'm';
-
-JobFailed::Blame blame_of(char kind) {
-  return kind == kWrongInput ? JobFailed::Blame::input
-         : kind == kRefused  ? JobFailed::Blame::machine
-                             : JobFailed::Blame::program;
-}
+// The first byte a child sends says what follows: a result, or why there is none, and then the byte is who is to blame.
+constexpr char kResult = 'r';
+std::string failure(JobFailed::Blame blame, const char* why) { return char(blame) + std::string(why); }
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -51,13 +46,13 @@ bool write_all(int fd, std::string_view text) {
     const std::string result = job(index);
     sent = write_all(fd, {&kResult, 1}) && write_all(fd, result);
   } catch (const std::bad_alloc&) {
-    write_all(fd, fmt::format("{}out of memory", kRefused));
+    write_all(fd, failure(JobFailed::Blame::machine, "out of memory"));
   } catch (const SystemRefused& e) {
-    write_all(fd, fmt::format("{}{}", kRefused, e.what()));
+    write_all(fd, failure(JobFailed::Blame::machine, e.what()));
   } catch (const WorkloadError& e) {
-    write_all(fd, fmt::format("{}{}", kWrongInput, e.what()));
+    write_all(fd, failure(JobFailed::Blame::input, e.what()));
   } catch (const std::exception& e) {
-    write_all(fd, fmt::format("{}{}", kError, e.what()));
+    write_all(fd, failure(JobFailed::Blame::program, e.what()));
   }
   _exit(sent ? 0 : 1);  // no destructors, no buffers of the parent's
 }
@@ -134,7 +129,7 @@ class Children {
     int status = 0;
     while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
     const char kind = child.received.empty() ? kResult : child.received[0];
-    if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), blame_of(kind));
+    if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), JobFailed::Blame(kind));
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       const bool killed = signal == SIGKILL;

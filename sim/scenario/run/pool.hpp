@@ -19,7 +19,7 @@ struct Interrupted : std::runtime_error {
 
 // A job that threw, crashed or was killed.
 struct JobFailed : std::runtime_error {
-  enum class Blame : char { program, input, machine };  // the latter two: see WorkloadError, SystemRefused
+  enum class Blame : char { program = 'e', input = 'i', machine = 'm' };  // see WorkloadError, SystemRefused
 
   JobFailed(std::size_t j, const std::string& why, Blame b = Blame::program)
       : std::runtime_error(why), job(j), blame(b) {}
