@@ -18,13 +18,12 @@ int command_calibrate(const std::vector<std::string>& args) {
     write_stdout(std::get<Help>(calibrate::parse_options({"--help"})).text);
     return 0;
   }
-  std::string backends = word_after("--backend", args);
-  if (backends.empty()) backends = read_text(process_environment(), "GCCL_BACKENDS");
-  const bool mpi = backends == "mpi";
+  const std::string stated = word_after("--backend", args);
+  const bool mpi = (stated.empty() ? read_text(process_environment(), "GCCL_BACKENDS") : stated) == "mpi";
   const auto entry = reinterpret_cast<calibrate::Entry>(
       runtime_plugin(mpi, "gccl_calibrate", mpi ? "gccl calibrate --backend mpi" : "gccl calibrate"));
   std::string error;
-  const int code = entry(backends, args, &calibrate::parse_options, terminal_columns(), &error);
+  const int code = entry(stated, args, &calibrate::parse_options, terminal_columns(), &error);
   if (!error.empty()) write_stderr(fmt::format("gccl calibrate: {}\n", printable(error)));
   return code;
 }
