@@ -31,6 +31,7 @@ struct FilePlace {
 // One measured point. Texts are as the file has them, so that its rows are found again.
 struct Measurement {
   FilePlace at;
+  std::size_t test = 0;  // which of the file's, of those that print one table after the other
   std::string system;
   Rank nodes = 0, cards = 0;  // cards: of each node, with a rank each
   Collective kind{};

@@ -12,6 +12,7 @@
 #include "libgccl/schedule/types.hpp"
 #include "sim/measured/diagnosis/evidence.hpp"
 #include "tests/measured/table_text.hpp"
+#include "tests/support/has.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 
@@ -163,6 +164,36 @@ TEST_CASE("a healthy cluster is healthy where noise is larger than what a cause 
       CHECK(found.diagnosis["verdict"] == "healthy");
       CHECK(found.code == 0);
     }
+}
+
+TEST_CASE("logs of several nodes are diagnosed each for itself") {
+  const Folder folder;
+  const Planted one{.nodes = 1, .collectives = {"all_reduce"}};
+  folder.write("box.json", one.healthy.dump());
+  const std::vector<double> times = played(one);
+  const auto log = [&](double factor) {
+    return table(
+        one, [&](std::size_t i) { return times[i] * factor; }, false);
+  };
+  for (const auto& [name, factor] : {std::pair("n1.csv", 1.0), {"n2.csv", 15.0}, {"n3.csv", 1.05}})
+    folder.write(name, log(factor));
+  const Ended d = run_gccl({"diagnose", "n1.csv", "n2.csv", "n3.csv", "--cluster", "box.json"}, folder.path);
+  CAPTURE(d.out);
+  CHECK(d.code == 1);
+  const auto healthy = d.out.find("As expected"), sick = d.out.find("Shortfall: 100 %");
+  CHECK(has(d.out, "box, n2.csv:2\n"));
+  CHECK(healthy < sick);
+  CHECK(d.out.find("As expected", sick) != d.out.npos);
+
+  // Short and long calls of one system, in a file each, are one curve.
+  const std::string whole = log(1);
+  const std::size_t middle = whole.find('\n', whole.size() / 2) + 1;
+  folder.write("short.csv", whole.substr(0, middle));
+  folder.write("long.csv", kStatedColumns + whole.substr(middle));
+  const Ended parts =
+      run_gccl({"diagnose", "short.csv", "long.csv", "--cluster", "box.json", "--json", "-"}, folder.path);
+  CHECK(parts.code == 0);
+  CHECK(Json::parse(parts.out)["diagnoses"].size() == 1);
 }
 
 TEST_CASE("one of eight NICs is named") {

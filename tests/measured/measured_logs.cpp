@@ -1,8 +1,10 @@
 // Logs as batch systems keep them: several tests in a file, tags before lines, lines that are cut short, tests of other
 // things than collectives. Figures are those that the logs print.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "sim/measured/read/read.hpp"
+#include "sim/measured/validation/outliers.hpp"
 #include "tests/measured/reading.hpp"
 #include "tests/measured/table_text.hpp"
 #include "tests/support/has.hpp"
@@ -48,6 +50,8 @@ TEST_CASE("nccl-tests: every job starter's tags are taken away") {
                                 "[default0]: ",
                                 "node-7: ",
                                 "gpu01.cluster.example:",
+                                "x3005c0s13b0n0.hsn.cm.example 0: ",
+                                "[1,0][host-7:4711]<stdout>: ",
                                 "launcher-1  | ",
                                 "[pod/nccl-launcher-x2f/launcher] ",
                                 "2026-11-28T07:22:10.123456789Z ",
@@ -97,7 +101,7 @@ std::string nccl_tests_json(const std::string& devices, const std::string& resul
 }
 std::string device(int rank, const std::string& host, int group = 0) {
   return R"({"rank":)" + std::to_string(rank) + R"(,"group":)" + std::to_string(group) + R"(,"pid":7,"hostname":")" +
-         host + R"(","device":0,"device_hex":"0000:07:00","device_info":"NVIDIA H100"})";
+         host + R"(","device":0,"device_hex":"0000:0)" + std::to_string(rank) + R"(:00","device_info":"NVIDIA H100"})";
 }
 std::string result(const std::string& out_of_place, const std::string& type = "float") {
   return R"({"size":1048576,"count":262144,"type":")" + type + R"(","redop":"sum","root":"    -1","out_of_place":)" +
@@ -147,6 +151,10 @@ TEST_CASE("nccl-tests' JSON: what cannot be used is skipped, each with its reaso
                    "several communicators"));
   CHECK(has_reason(read(nccl_tests_json(two + "," + device(2, "b"), result(kTimes))), "different numbers of ranks"));
   CHECK(has_reason(read(nccl_tests_json(device(0, "a") + "," + device(5, "a"), result(kTimes))), "not those of ranks"));
+  CHECK(has_reason(
+      read(nccl_tests_json(device(0, "a") + R"(,{"rank":1,"group":0,"hostname":"a","device_hex":"0000:00:00"})",
+                           result(kTimes))),
+      "nodes have the same name"));
   // A test that stopped before its first result, and one that was killed.
   CHECK(
       read(R"({"version":2,"args":["all_reduce_perf"],"env":[],"nccl_version":22809,"end_time":"x"})").remarks.size() ==
@@ -231,6 +239,125 @@ TEST_CASE("nccl-tests: processes that each are a rank 0 are no ranks of one job"
   CHECK(has_reason(m, "several processes"));
 }
 
+namespace {
+
+std::string ranks(const std::vector<int>& numbers, const std::string& bus = "0000:0") {
+  std::string lines;
+  for (const int r : numbers)
+    lines += fmt::format("#  Rank {:2} Group  0 Pid 4000 on  h1 device {:2} [{}{}:00] NVIDIA H100\n", r, r, bus,
+                         bus.ends_with(':') ? 0 : r);
+  return lines;
+}
+const std::string kNames =
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+    "#wrong\n";
+
+}  // namespace
+
+TEST_CASE("nccl-tests: where lines of ranks are missing, or nodes have one name, nodes and cards are to be stated") {
+  const std::string four = "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 4 minBytes 8\n";
+  const std::string row = "1048576 262144 float sum -1 25.24 41.54 62.31 0 24.74 42.39 63.58 0\n";
+  const Measured whole = read(four + ranks({0, 1, 2, 3}) + kNames + row);
+  REQUIRE(whole.rows.size() == 1);
+  CHECK(whole.rows[0].cards == 4);
+  // The list of a process's cards was cut, or a line of it is not in the log.
+  for (const std::string& found :
+       {ranks({0, 1, 2}), ranks({0, 1, 3}), ranks({0, 1, 2, 4}), ranks({0, 1, 2, 3}, "0000:")}) {
+    CAPTURE(found);
+    const Measured m = read(four + found + kNames + row);
+    CHECK(m.rows.empty());
+    CHECK(has_reason(m, "state --nodes and --cards-per-node"));
+    const Measured stated = read(four + found + kNames + row, {.collective = {}, .nodes = 2, .cards = 2, .system = ""});
+    REQUIRE(stated.rows.size() == 1);
+    CHECK(stated.rows[0].nodes == 2);
+  }
+  // Older versions gave the bus alone, which cards of a virtual machine may have in common.
+  std::string one_bus = ranks({0, 1, 2, 3}, "0000:");
+  for (std::size_t at; (at = one_bus.find("0000:0:00")) != one_bus.npos;) one_bus.replace(at, 9, "0x00");
+  CHECK(read(four + one_bus + kNames + row).rows.size() == 1);
+  // The last two of eight, of a process each: their absence shows in the bandwidth.
+  const Measured six =
+      read("# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1\n" + ranks({0, 1, 2, 3, 4, 5}) + kNames +
+           "1048576 262144 float sum -1 25.24 41.54 72.70 0 24.74 42.39 74.18 0\n");
+  REQUIRE(six.remarks.size() == 1);
+  CHECK(has(six.remarks[0], "on 6 ranks are busbw 69.24 GB/s, found 72.70"));
+}
+
+TEST_CASE("nccl-tests: the first ones' times are milliseconds") {
+  const Measured m = read(
+      "mpirun -np 1 build/all_reduce_perf -b 1 -g 2\n# nThread 1 nGpus 2 minBytes 1 maxBytes 67108864\n" +
+      ranks({0, 1}) +
+      "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+      "     1048576        262144   float     sum    0.124   8.46   8.46      N/A    0.125   8.39   8.39      N/A\n");
+  REQUIRE(m.rows.size() == 1);
+  CHECK(m.rows[0].time_us == doctest::Approx(124));
+  CHECK(m.remarks.empty());
+}
+
+TEST_CASE("nccl-tests: a largest difference that is too large is a wrong result") {
+  const Measured m = read(
+      "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 2\n" + ranks({0, 1}) +
+      "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+      "     1048576        262144   float     sum    40.00   26.21   26.21  4e-07    41.00   25.58   25.58  4e-07\n"
+      "     2097152        524288   float     sum    60.00   34.95   34.95  1e+00*   61.00   34.38   34.38  1e+00*\n");
+  CHECK(m.rows.size() == 1);
+  CHECK(has_reason(m, "wrong elements"));
+}
+
+TEST_CASE("rccl-tests: their settings begin a test, their columns name the algorithm, their types are known") {
+  const auto test = [](const std::string& program, int device, const std::string& row) {
+    return "+ ./build/" + program +
+           "\n# nThread: 1 nGpus: 1 minBytes: 1048576 maxBytes: 4194304 step: 2(factor) warmupIters: 5 iters: 20\n"
+           "#   Rank  0 Pid  37300 on   g100 device  0 [0000:05:00] AMD Instinct MI250X\n#   Rank  1 Pid  37301 on   "
+           "g100 "
+           "device  1 [0000:3" +
+           std::to_string(device) + ":00] AMD Instinct MI250X\n" + row;
+  };
+  const Measured two = read(test("all_reduce_perf", 1, kNames + "8 2 float sum -1 25 1 1 0 25 1 1 0\n") +
+                            test("all_gather_perf", 1, kNames + "8 2 float none -1 25 1 1 0 25 1 1 0\n"));
+  CHECK(two.skipped.empty());
+  REQUIRE(two.rows.size() == 2);
+  CHECK(two.rows[1].kind == Collective::allgather);
+  const std::string names = kNames.substr(0, kNames.size() - 1) + "     algo     proto   nchannels\n";
+  const Measured chosen =
+      read(test("all_reduce_perf", 1,
+                names + "1048576 524288 fp8_e4m3 sum -1 76.26 13.75 13.75 0 76.43 13.72 13.72 0 TREE LL 32\n"
+                        "1048576 524288 float 76.26 13.75 13.75 0 76.43 13.72 13.72 0 RING SIMPLE 32\n"
+                        "1048576 524288 float sum -1 76.26 13.75 13.75 0 76.43 13.72 13.72 0 RING SIMPLE 32\n"));
+  REQUIRE(chosen.rows.size() == 2);
+  CHECK(chosen.rows[0].algorithm == "NCCL_ALGO=TREE");
+  CHECK(chosen.rows[0].protocol == "LL");
+  CHECK(size_of(chosen.rows[0].dtype) == 1);
+  CHECK(chosen.rows[1].protocol == "SIMPLE");
+}
+
+TEST_CASE("nccl-tests: a test without a name is not of the file's only one where its operation contradicts that") {
+  const std::string gather = nccl_test("all_gather_perf", "8 2 float none -1 25 1 1 0 25 1 1 0\n");
+  const Measured m = read(gather + nccl_test("", "8 2 float none -1 25 1 1 0 25 1 1 0\n" + kLine + "\n"));
+  CHECK(m.rows.size() == 2);
+  CHECK(has_reason(m, "state --collective"));
+}
+
+TEST_CASE("tests in one file are curves each, whatever sizes they have") {
+  std::string slow, fast;
+  for (int k = 0; k < 12; ++k) {
+    const auto line = [&](double us) {
+      return fmt::format("{} {} float sum -1 {} 0 0 0 {} 0 0 0\n", 65536 << k, 16384 << k, us, us);
+    };
+    fast += line(30 + (2 << k));
+    if (k % 2 == 0) slow += line(20 * (30 + (2 << k)));
+  }
+  const Measured m = read(nccl_test("all_reduce_perf", slow) + nccl_test("all_reduce_perf", fast));
+  REQUIRE(m.rows.size() == 18);
+  for (const std::string& why : outliers_of(m.rows)) CHECK(why == "");
+}
+
+TEST_CASE("JSON lines of something else hold no results, and that is said") {
+  const Measured m = read("{\"level\":\"info\"}\n{\"level\":\"warning\"}\n");
+  REQUIRE(m.remarks.size() == 1);
+  CHECK(m.remarks[0].ends_with("looks like JSON lines of NCCL's Inspector, but none is of a call"));
+}
+
 TEST_CASE("OSU: other tests than blocking collectives of all ranks, and wrong results, are left out") {
   for (const char* title :
        {"MPI Neighborhood Allgather Latency Test v7.3",
@@ -249,6 +376,10 @@ TEST_CASE("OSU: other tests than blocking collectives of all ranks, and wrong re
   REQUIRE(checked.rows.size() == 1);
   CHECK(checked.rows[0].bytes == 1024);
   CHECK(has_reason(checked, "wrong elements"));
+  CHECK(has_reason(read(osu_test("MPI Allreduce Latency Test v7.5",
+                                 "# Datatype: MPI_LONG_DOUBLE.\n# Size       Avg Latency(us)\n1024   3.25\n"),
+                        kOneNode),
+                   "element type \"MPI_LONG_DOUBLE\""));
   const Measured barrier = read(osu_test("MPI Barrier Latency Test v7.3",
                                          "# Avg Latency(us)\n            12.57\n"
                                          "3 total processes killed (some possibly by mpirun during cleanup)\n"),

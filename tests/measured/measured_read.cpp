@@ -76,7 +76,7 @@ TEST_CASE("rows that cannot be used are skipped, each with its reason") {
                           "s,2,4,all_gather,x,,64,0,,,,dtype=float\n"
                           "s,,4,all_gather,x,,64,1,,,,\n"
                           "s,2,4,alltoall,x,,64,1,,,,bytes = per-destination message size (OSU convention)\n"
-                          "s,2,4,all_gather,x,,64,1,,,,dtype=fp8_e4m3\n"
+                          "s,2,4,all_gather,x,,64,1,,,,dtype=fp4_e2m1\n"
                           "s,2,4,all_gather,x,,31,0.03,,,,\n"
                           "s,1,1,all_reduce,x,,64,1,,,,\n");
   REQUIRE(m.rows.size() == 1);
@@ -86,7 +86,7 @@ TEST_CASE("rows that cannot be used are skipped, each with its reason") {
   CHECK(has_reason(m, "of 0 bytes"));
   CHECK(has_reason(m, "no time and no bandwidth"));
   CHECK(has_reason(m, "state --nodes"));
-  CHECK(has_reason(m, "element type \"fp8_e4m3\""));
+  CHECK(has_reason(m, "element type \"fp4_e2m1\""));
   CHECK(has_reason(m, "less than one element for each rank"));
   CHECK(has_reason(m, "on one rank"));
   CHECK(m.skipped.size() == 8);

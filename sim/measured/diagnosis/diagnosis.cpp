@@ -67,6 +67,35 @@ std::vector<Predictions> predict_all(const std::vector<Hypothesis>& hypotheses, 
 
 using MeasuredCurve = std::tuple<Collective, Rank, Rank, std::string>;
 
+MeasuredCurve curve_of(const Measurement& m) { return {m.kind, m.nodes, m.cards, m.algorithm + "," + m.protocol}; }
+
+// What is diagnosed by itself: a system, a kind of note, and which of the tests of the same calls.
+using Subject = std::tuple<std::string, std::string, std::size_t>;
+
+// A test that repeats calls of another is of other machines, or of the same ones in another state. It is no evidence of
+// the first one's, so it goes with the next tests of other calls, if any, into a diagnosis of its own.
+std::vector<Subject> subjects_of(const std::vector<Measurement>& rows) {
+  using Test = std::pair<std::string, std::size_t>;  // file, and which of its tests
+  using Kind = std::pair<std::string, std::string>;
+  const auto kind_of = [](const Measurement& m) { return Kind{m.system, kind_of_note(m.note)}; };
+  std::map<std::tuple<Kind, MeasuredCurve, Count>, std::set<Test>> tests;
+  std::map<std::pair<Kind, Test>, std::size_t> turns;  // how many of the same calls come before
+  for (const Measurement& m : rows) {
+    const Kind kind = kind_of(m);
+    const Test test{m.at.file, m.test};
+    std::set<Test>& same = tests[{kind, curve_of(m), m.bytes}];
+    if (!same.insert(test).second) continue;
+    std::size_t& turn = turns[{kind, test}];
+    turn = std::max(turn, same.size() - 1);
+  }
+  std::vector<Subject> subjects;
+  for (const Measurement& m : rows) {
+    const Kind kind = kind_of(m);
+    subjects.emplace_back(kind.first, kind.second, turns[{kind, {m.at.file, m.test}}]);
+  }
+  return subjects;
+}
+
 // The points of one diagnosis.
 struct Group {
   std::vector<std::size_t> rows, used;                        // used: those that are no outliers
@@ -92,8 +121,7 @@ Group group_of(std::vector<std::size_t> members, const std::vector<Measurement>&
   g.rows = std::move(members);
   for (const std::size_t i : g.rows) {
     const Measurement& m = rows[i];
-    const MeasuredCurve curve{m.kind, m.nodes, m.cards, m.algorithm + "," + m.protocol};
-    const auto bin = g.bins.try_emplace({curve, std::ilogb(double(m.bytes)) / 2}, g.bins.size()).first->second;
+    const auto bin = g.bins.try_emplace({curve_of(m), std::ilogb(double(m.bytes)) / 2}, g.bins.size()).first->second;
     g.bin.push_back(bin);
     if (!outliers[i].empty()) continue;
     g.used.push_back(i);
@@ -267,7 +295,8 @@ Json diagnosis(Measured& measured, const std::filesystem::path& file, const json
   const std::vector<Hypothesis> hypotheses = hypotheses_of(description, parameters, rows);
   const std::vector<Predictions> predictions = predict_all(hypotheses, rows, file, measured.skipped, progress);
   const std::vector<std::string> outliers = outliers_of(rows);
-  std::map<std::pair<std::string, std::string>, std::size_t> place;
+  const std::vector<Subject> subjects = subjects_of(rows);
+  std::map<Subject, std::size_t> place;
   std::vector<std::vector<std::size_t>> groups;  // in the order of the files
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (std::isnan(predictions[0].variants[0][i])) continue;  // said already
@@ -275,7 +304,7 @@ Json diagnosis(Measured& measured, const std::filesystem::path& file, const json
       measured.skipped.push_back({rows[i].at, "a barrier, which has no bandwidth"});
       continue;
     }
-    const auto [at, fresh] = place.try_emplace({rows[i].system, kind_of_note(rows[i].note)}, groups.size());
+    const auto [at, fresh] = place.try_emplace(subjects[i], groups.size());
     if (fresh) groups.emplace_back();
     groups[at->second].push_back(i);
   }

@@ -73,6 +73,9 @@ std::string outliers_text(const Json& rows) {
                      rows.size() - std::size_t(outliers), counted(rows.size(), "row"));
 }
 
+// Where that is so, a file and a line tell two diagnoses apart.
+bool same_subject(const Json& a, const Json& b) { return a["system"] == b["system"] && a["note"] == b["note"]; }
+
 std::string causes_text(const Json& hypotheses, std::size_t columns) {
   std::vector<std::vector<std::string>> lines{{"cause", "likely", "error", "at best as"}};
   for (const Json& h : hypotheses)
@@ -90,8 +93,11 @@ std::string diagnosis_text(Json document, std::size_t columns) {
     if (!text.empty()) text += '\n';
     std::string what = text_in(d["system"]);
     if (const std::string note = text_in(d["note"]); !note.empty()) what += (what.empty() ? "" : ": ") + note;
+    const Json &rows = d["rows"], &all = document["diagnoses"];
+    if (std::count_if(all.begin(), all.end(), [&](const Json& other) { return same_subject(d, other); }) > 1)
+      what += fmt::format("{}{}:{}", what.empty() ? "" : ", ", text_in(rows[0]["file"]), rows[0]["line"].get<int>());
     text += fmt::format("{}{}{}\n\n", text_in(document["cluster"]["name"]), what.empty() ? "" : ": ", what);
-    text += rows_text(d["rows"], columns) + '\n' + verdict_text(d) + outliers_text(d["rows"]) + '\n' +
+    text += rows_text(rows, columns) + '\n' + verdict_text(d) + outliers_text(rows) + '\n' +
             causes_text(d["hypotheses"], columns);
   }
   if (!document["skipped"].empty()) text += '\n' + skipped_text(document["skipped"]);

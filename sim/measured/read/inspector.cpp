@@ -28,7 +28,8 @@ struct InspectorRecords::Calls {
 InspectorRecords::InspectorRecords() : calls_(std::make_unique<Calls>()) {}
 InspectorRecords::~InspectorRecords() = default;
 
-void InspectorRecords::read(std::string_view text, const std::string& file, RowCollector& to) {
+bool InspectorRecords::read(std::string_view text, const std::string& file, RowCollector& to) {
+  bool any = false;
   const std::vector<TextLine> lines = lines_of(text);
   for (const TextLine& line : lines) {
     if (words_of(line.text).empty()) continue;
@@ -48,6 +49,7 @@ void InspectorRecords::read(std::string_view text, const std::string& file, RowC
       if (record->has("p2p_perf")) to.skip(at, "point to point, no collective");
       continue;
     }
+    any = true;
     const json::Node header = record->at("header");
     const Rank ranks = Rank(header.at("n_ranks").integer(1, kRanksMax)),
                nodes = Rank(header.at("nnodes").integer(1, ranks));
@@ -70,6 +72,7 @@ void InspectorRecords::read(std::string_view text, const std::string& file, RowC
         found->second.slowest_us[{header.at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
     slowest = std::max(slowest, us);
   }
+  return any;
 }
 
 void InspectorRecords::finish(RowCollector& to) {

@@ -46,7 +46,8 @@ struct Columns {
   std::size_t before = 0;            // of time: size, count, type, perhaps operation and root
   std::optional<std::size_t> redop;  // may be left out in a line
   std::size_t words = 0;             // of a whole line
-  bool checked = false, cpu = false;
+  std::optional<std::size_t> algo, proto;
+  bool checked = false, counted = false, cpu = false, milliseconds = false;
 };
 
 // "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"; nothing where it is none.
@@ -65,9 +66,54 @@ std::optional<Columns> columns_in(std::vector<std::string_view> names) {
   if (const auto redop = find("redop"); redop < time && redop - names.begin() > 2)
     c.redop = std::size_t(redop - names.begin());
   c.words = names.size() + (find("timestamp") != names.end());  // a date and a time
-  c.checked = names.end() - time > 3 && time[3] == "#wrong";
+  c.counted = names.end() - time > 3 && time[3] == "#wrong";
+  c.checked = c.counted || (names.end() - time > 3 && (time[3] == "error" || time[3] == "res"));
+  c.milliseconds = names[0] == "bytes" && names[1] == "N";  // until early 2019
+  const auto place_of = [&](std::string_view name) {
+    const auto at = find(name);
+    return at == names.end() ? std::nullopt : std::optional(std::size_t(at - names.begin()));
+  };
+  c.algo = place_of("algo");
+  c.proto = place_of("proto");
   return c;
 }
+
+// What a test says of its ranks, above its table.
+struct RankLines {
+  std::map<std::string, Rank> of_host;
+  std::set<std::pair<std::string, std::string>> ranks, cards;  // by group; by host
+  Count highest = 0, of_process = 0;                           // the last rank's number; 0: not said
+  bool groups = false, several = false, one_name = false;
+
+  // "# Rank 0 Group 0 Pid 1234 on HOST device 0 [0000:07:00] NVIDIA A100". Whether that is such a line.
+  bool read_rank(const std::vector<std::string_view>& words) {
+    const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
+    const auto rank = find("Rank"), on = find("on"), group = find("Group"), device = find("device");
+    if (rank == words.end() || on == words.end() || on + 1 == words.end() || rank + 1 == words.end()) return false;
+    const auto number = count_in(rank[1]);
+    if (!number) return false;
+    const std::string host(on[1]);
+    ++of_host[host];
+    highest = std::max(highest, *number);
+    const bool grouped = group != words.end() && group + 1 != words.end();
+    if (grouped && group[1] != "0") groups = true;
+    several |= !ranks.emplace(grouped ? group[1] : "", rank[1]).second;
+    const auto bus = std::find_if(device, words.end(), [](std::string_view word) { return word.starts_with('['); });
+    // "[0x07]" of older versions may be the same for all cards of a machine.
+    if (bus != words.end() && bus->find(':') != bus->npos) one_name |= !cards.emplace(host, *bus).second;
+    return true;
+  }
+
+  // Why its nodes and cards are not known; empty where they are, or where nothing was said of them.
+  std::string unknown() const {
+    if (ranks.empty()) return {};
+    // Each process's list is cut where it gets too long.
+    if (highest + 1 != ranks.size() || (of_process > 0 && ranks.size() % of_process != 0))
+      return "some of its \"# Rank\" lines are missing; state --nodes and --cards-per-node";
+    if (one_name) return "several of its nodes have the same name; state --nodes and --cards-per-node";
+    return {};
+  }
+};
 
 class NcclTestsReader {
  public:
@@ -111,29 +157,29 @@ class NcclTestsReader {
 
   void read_comment(const std::vector<std::string_view>& words) {
     const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
-    if (find("nThread") != words.end() || find("nGpus") != words.end()) {  // another test begins
-      ranks_of_host_.clear();
-      ranks_.clear();
-      groups_ = several_ = in_place_ = false;
+    if (is_nccl_tests_settings(words)) {  // another test begins
+      rank_lines_ = {};
+      rank_lines_.of_process = setting(words, "nThread") * setting(words, "nGpus");
+      in_place_ = false;
       columns_.reset();
       if (!named_ && collective_ != only_name_) collective_.clear();
+      guessed_ = !named_;
       named_ = false;
+      ++test_;
       return;
     }
-    // # Rank 0 Group 0 Pid 1234 on HOST device 0 [0x07] NVIDIA A100
-    const auto rank = find("Rank"), on = find("on"), group = find("Group");
-    if (rank != words.end() && on != words.end() && on + 1 != words.end() && rank + 1 != words.end() &&
-        count_in(rank[1])) {
-      ++ranks_of_host_[std::string(on[1])];
-      const bool grouped = group != words.end() && group + 1 != words.end();
-      if (grouped && group[1] != "0") groups_ = true;
-      if (!ranks_.emplace(grouped ? group[1] : "", rank[1]).second) several_ = true;
-      return;
-    }
+    if (rank_lines_.read_rank(words)) return;
     // The line above the names: rccl-tests' -O 0 prints the columns of calls in place alone.
     const bool in_place = find("in-place") != words.end(), out_of_place = find("out-of-place") != words.end();
     if (in_place || out_of_place) in_place_ = !out_of_place;
     if (const auto columns = columns_in(words)) columns_ = columns;
+  }
+
+  // 1 where it is not said: "nGpus 8", rccl-tests' "nGpus: 8".
+  static Count setting(const std::vector<std::string_view>& words, std::string_view name) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i)
+      if (words[i].substr(0, words[i].find(':')) == name) return count_in(words[i + 1]).value_or(1);
+    return 1;
   }
 
   void add_row(FilePlace at, const std::vector<std::string_view>& words) {
@@ -157,26 +203,48 @@ class NcclTestsReader {
       if (!type) return to_.skip(at, fmt::format("GCCL has no element type \"{}\"", words[2]));
       m.dtype = *type;
     }
+    // A number of elements; before, the largest difference, which has an asterisk where it is too large.
     if (columns_->checked)
-      if (const auto wrong = number_in(words[first + 3]); wrong && *wrong > 0)
+      if (const auto wrong = number_in(words[first + 3]);
+          words[first + 3].ends_with('*') || (columns_->counted && wrong && *wrong > 0))
         return to_.skip(at, "the test found wrong elements");
     if (columns_->cpu) return to_.skip(at, "its time is that of processors (cputime), expected that of the collective");
-    if (several_)
+    if (rank_lines_.several)
       return to_.skip(at,
                       "printed by several processes, each with a rank 0 of its own: was the test built with MPI=1?");
-    if (groups_) return to_.skip(at, "measured in several communicators at the same time");
-    if (!ranks_of_host_.empty()) {
-      m.nodes = Rank(ranks_of_host_.size());
-      m.cards = ranks_of_host_.begin()->second;
-      for (const auto& [host, ranks] : ranks_of_host_)
+    if (rank_lines_.groups) return to_.skip(at, "measured in several communicators at the same time");
+    if (std::string why = rank_lines_.unknown(); !why.empty()) {
+      if (!to_.stated().nodes || !to_.stated().cards) return to_.skip(at, std::move(why));
+    } else if (!rank_lines_.of_host.empty()) {
+      m.nodes = Rank(rank_lines_.of_host.size());
+      m.cards = rank_lines_.of_host.begin()->second;
+      for (const auto& [host, ranks] : rank_lines_.of_host)
         if (ranks != m.cards) return to_.skip(at, "hosts with different numbers of ranks");
     }
     m.algorithm = kNcclChoice;
-    m.collective = collective_;
+    // Behind what may be left out.
+    const std::size_t shift = columns_->words - words.size();
+    if (columns_->algo) m.algorithm = fmt::format("NCCL_ALGO={}", words[*columns_->algo - shift]);
+    if (columns_->proto) m.protocol = words[*columns_->proto - shift];
+    if (!contradicted(words, shift)) m.collective = collective_;
     m.in_place = in_place_;
     m.source = file_;
-    to_.add(std::move(m), false,
-            {std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])});
+    m.test = test_;
+    StatedMeasures stated{std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])};
+    if (columns_->milliseconds) {
+      m.time_us = *time * 1000;
+      stated.time_us = fmt::format("{:.0f}", m.time_us);  // they have three decimals
+    }
+    to_.add(std::move(m), false, stated);
+  }
+
+  // Whether a row's operation says that the test is not the one that the file's only name is of.
+  bool contradicted(const std::vector<std::string_view>& words, std::size_t shift) const {
+    const auto kind = measured_collective(collective_);
+    if (!guessed_ || !kind || !columns_->redop || shift > 0) return false;
+    const bool reduces =
+        *kind == Collective::allreduce || *kind == Collective::reduce || *kind == Collective::reduce_scatter;
+    return reduces == (words[*columns_->redop] == "none");
   }
 
   const std::string& file_;
@@ -184,13 +252,20 @@ class NcclTestsReader {
   std::string only_name_;  // where the whole file has one
   std::string collective_;
   bool named_ = false, by_program_ = false;  // since the last test began
-  std::map<std::string, Rank> ranks_of_host_;
-  std::set<std::pair<std::string, std::string>> ranks_;  // by group
-  bool groups_ = false, several_ = false, in_place_ = false;
+  bool guessed_ = false;                     // the test has no name of its own
+  std::size_t test_ = 0;
+  RankLines rank_lines_;
+  bool in_place_ = false;
   std::optional<Columns> columns_;
 };
 
 }  // namespace
+
+bool is_nccl_tests_settings(const std::vector<std::string_view>& words) {
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "nThread" || word == "nGpus" || word == "nThread:" || word == "nGpus:";
+  });
+}
 
 bool is_nccl_tests_header(const std::vector<std::string_view>& words) { return columns_in(words).has_value(); }
 

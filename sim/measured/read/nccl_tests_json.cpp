@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
@@ -25,12 +27,16 @@ Job job_of(const json::Node& config) {
   const auto rank_of = [&](std::size_t i) { return devices[i].at("rank").integer(0, kRanksMax); };
   const std::int64_t step = devices.size() == 1 ? cards_of_process : rank_of(1) - rank_of(0);
   std::map<std::string, std::int64_t> cards;
+  std::set<std::pair<std::string, std::string>> buses;  // of hosts
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].at("group").integer(INT32_MIN, INT32_MAX) != 0)
       return {.unusable = "measured in several communicators at the same time"};
     if (rank_of(i) != std::int64_t(i) * step || (step != 1 && step != cards_of_process))
       return {.unusable = "its devices are not those of ranks 0, 1, 2 and so on"};
-    cards[devices[i].at("hostname").string()] += step;
+    const std::string host = devices[i].at("hostname").string();
+    if (const auto bus = devices[i].find("device_hex"); bus && !buses.emplace(host, bus->string()).second)
+      return {.unusable = "several of its nodes have the same name"};
+    cards[host] += step;
   }
   for (const auto& [host, count] : cards)
     if (count != cards.begin()->second) return {.unusable = "hosts with different numbers of ranks"};

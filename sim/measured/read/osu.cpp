@@ -47,9 +47,8 @@ class OsuReader {
 
  private:
   void read_comment(std::string_view line, const std::vector<std::string_view>& words) {
-    const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
     // Another program's tables in the same log: Intel's benchmarks name their columns without a space.
-    if (is_nccl_tests_header(words) || find("nThread") != words.end() || words[0] == "#bytes" ||
+    if (is_nccl_tests_header(words) || is_nccl_tests_settings(words) || words[0] == "#bytes" ||
         words[0] == "#repetitions") {
       if (!test_.empty())
         to_.remark(fmt::format("{}:{}: another program's table begins, which is not read", file_, line_));
@@ -64,6 +63,8 @@ class OsuReader {
       while (!test_.empty() && (test_.back() == '\r' || test_.back() == ' ')) test_.pop_back();
       collective_ = test_;
       type_ = Dtype::f32;
+      unknown_type_.clear();
+      ++tests_;
       const std::string plain = lower_case(test_);
       const bool other = std::any_of(std::begin(kOtherTests), std::end(kOtherTests),
                                      [&](std::string_view word) { return plain.find(word) != plain.npos; });
@@ -74,10 +75,13 @@ class OsuReader {
         }
       return;
     }
-    if (const auto type = find("Datatype:"); type != words.end() && type + 1 != words.end()) {
+    if (const auto type = std::find(words.begin(), words.end(), "Datatype:");
+        type != words.end() && type + 1 != words.end()) {
       std::string name(type[1]);
       if (name.ends_with('.')) name.pop_back();
-      if (const auto known = measured_dtype(name)) type_ = *known;
+      const auto known = measured_dtype(name);
+      if (known) type_ = *known;
+      unknown_type_ = known ? "" : name;
     }
   }
 
@@ -103,6 +107,8 @@ class OsuReader {
       return to_.skip(at, "not a line of OSU's table: expected a size and a latency");
     if (std::find(words.begin(), words.end(), "Fail") != words.end())
       return to_.skip(at, "the test found wrong elements");
+    if (!unknown_type_.empty()) return to_.skip(at, fmt::format("GCCL has no element type \"{}\"", unknown_type_));
+    m.test = tests_;
     m.bytes = *bytes;
     m.time_us = *us;
     // A reduce-scatter's size is that of the vector; other sizes are those of what a rank sends to one other.
@@ -111,9 +117,10 @@ class OsuReader {
 
   const std::string& file_;
   RowCollector& to_;
-  std::size_t line_ = 0;
+  std::size_t line_ = 0, tests_ = 0;
   std::string test_, collective_;  // empty: no test's lines come here
   Dtype type_ = Dtype::f32;
+  std::string unknown_type_;
 };
 
 }  // namespace

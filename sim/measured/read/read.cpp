@@ -32,7 +32,7 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
         throw json::InputError(fmt::format(
             "{}:{}: found the table that gccl bench prints, expected what it writes with --json", file, line.number));
       if (is_osu_title(words)) commented = Format::osu;
-      if (has("nThread") || is_nccl_tests_header(words)) commented = Format::nccl_tests;
+      if (is_nccl_tests_settings(words) || is_nccl_tests_header(words)) commented = Format::nccl_tests;
     } else {
       if (first && is_table_header(line, file)) return Format::table;
       first = false;
@@ -75,7 +75,7 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
   for (const auto& [file, whole_text] : texts) {
     std::string_view text = whole_text;
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    const std::size_t before = all.rows.size() + all.skipped.size();
+    const std::size_t skipped = all.skipped.size(), before = all.rows.size() + skipped;
     const auto format = format_of(text, file);
     if (!format) no_measurements(file);
     switch (*format) {
@@ -89,8 +89,8 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
           read_nccl_tests(*whole, text, file, to);
         else if (whole && !(whole->is_object() && whole->has("header")))
           no_measurements(file);
-        else
-          inspector.read(text, file, to);
+        else if (!inspector.read(text, file, to) && all.skipped.size() == skipped)
+          to.remark(fmt::format("{}: looks like JSON lines of NCCL's Inspector, but none is of a call", file));
         continue;
     }
     to.remark_contradictions();

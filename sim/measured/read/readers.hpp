@@ -65,6 +65,8 @@ bool is_table_header(const TextLine& line, const std::string& file);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
 bool is_osu_title(const std::vector<std::string_view>& words);  // of a line that begins with "#", "# OSU MPI ..."
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
+// "# nThread 1 nGpus 8 minBytes 8 ...", with which a test begins.
+bool is_nccl_tests_settings(const std::vector<std::string_view>& words);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 
@@ -81,7 +83,8 @@ class InspectorRecords {
  public:
   InspectorRecords();
   ~InspectorRecords();
-  void read(std::string_view text, const std::string& file, RowCollector& to);
+  // Whether the text has any record of a call.
+  bool read(std::string_view text, const std::string& file, RowCollector& to);
   void finish(RowCollector& to);
 
  private:

@@ -48,7 +48,7 @@ std::optional<Dtype> measured_dtype(std::string_view text) {
   static constexpr std::pair<std::string_view, Dtype> kOthers[] = {
       {"half", Dtype::f16},      {"float", Dtype::f32},   {"double", Dtype::f64},     {"bfloat16", Dtype::bf16},
       {"char", Dtype::i8},       {"int", Dtype::i32},     {"mpi_char", Dtype::i8},    {"mpi_int", Dtype::i32},
-      {"f8e4m3", Dtype::u8},     {"f8e5m2", Dtype::u8},  // as many bytes
+      {"f8e4m3", Dtype::u8},     {"f8e5m2", Dtype::u8},   {"fp8_e4m3", Dtype::u8},    {"fp8_e5m2", Dtype::u8},
       {"mpi_float", Dtype::f32}, {"mpi_byte", Dtype::u8}, {"mpi_double", Dtype::f64}, {"mpi_int8_t", Dtype::i8}};
   for (const auto& [other, type] : kOthers)
     if (name == other) return type;
@@ -114,16 +114,21 @@ std::string_view without_time(std::string_view line) {
   return line;
 }
 
-// Behind "node7: " of pdsh and clush, and "launcher-1  | " of docker compose: where the tag ends, 0: there is none.
+// Behind "node7: " of pdsh and clush, "node7 0: " of PALS' mpiexec and "launcher-1  | " of docker compose: where the
+// tag ends, 0: there is none.
 std::size_t end_of_host(std::string_view line) {
   const std::size_t end = line.find_first_of(": |");
   if (end == 0 || end == line.npos || line.substr(0, end).find_first_of("#=\"[<") != line.npos) return 0;
   if (line[end] == ':') return end + 1;
+  if (const std::size_t rank_end = line.find_first_not_of(kDigits, end + 1);
+      line[end] == ' ' && rank_end > end + 1 && rank_end != line.npos && line[rank_end] == ':')
+    return rank_end + 1;
   const std::size_t bar = line.find_first_not_of(' ', end);
   return bar != line.npos && line[bar] == '|' ? bar + 1 : 0;
 }
 
-// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: ", with --timestamp-output "Mon Jan  1 12:00:00 2026<stdout>:"),
+// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: ", by PRRTE's tag-detailed "[1,0][host:4711]<stdout>: ", with
+// --timestamp-output "Mon Jan  1 12:00:00 2026<stdout>:"),
 // MPICH's mpiexec ("[0] "), torchrun ("[default0]:"), kubectl logs --prefix ("[pod/name/container] ") and srun ("0: ",
 // " 0: ").
 std::string_view without_tag(std::string_view line) {
@@ -132,7 +137,8 @@ std::string_view without_tag(std::string_view line) {
   trim();
   if (const std::size_t end = line.starts_with('[') ? line.find(']') : line.npos; end != line.npos) {
     const std::string_view behind = line.substr(end + 1);
-    if (const std::size_t tag = behind.find(">:"); behind.starts_with("<std") && tag != behind.npos)
+    const bool detailed = behind.starts_with('[') && behind.find("]<std") == behind.find(']');
+    if (const std::size_t tag = behind.find(">:"); (behind.starts_with("<std") || detailed) && tag != behind.npos)
       line = behind.substr(tag + 2);
     else if (behind.starts_with(": ") || behind.starts_with(":#") || behind.starts_with(' '))
       line = behind.substr(1);
@@ -220,9 +226,9 @@ double rounding_of(const std::string& number, double value) {
 }
 
 // Times and bandwidths of 6,000 published rows of nccl-tests and rccl-tests differ by no more than their roundings, so
-// this finds gigabytes that are gibibytes (7 %), and whatever is wrong by more.
+// this finds gigabytes that are gibibytes (7 %), and a rank that is not counted.
 void RowCollector::compare(const Measurement& row, const StatedMeasures& measures) {
-  constexpr double kApart = 0.05;
+  constexpr double kApart = 0.01;
   if (row.derived || measures.time_us.empty() || has_counts(row.kind) || row.bytes == 0) return;
   const double algbw = double(row.bytes) / row.time_us / 1e3, rounding = rounding_of(measures.time_us, row.time_us);
   for (const auto& [name, stated, follows] :

@@ -112,12 +112,12 @@ std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
     return std::tuple(m.at.file, m.system, m.cards, m.kind, m.algorithm, m.protocol, kind_of_note(m.note));
   };
   using Family = decltype(family_of(std::declval<Measurement>()));
-  Curves<std::tuple<Family, Rank, std::string>> by_size;
+  Curves<std::tuple<Family, Rank, std::string, std::size_t>> by_size;
   Curves<std::pair<Family, Count>> by_nodes;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Measurement& m = rows[i];
     const Family family = family_of(m);
-    if (m.bytes > 0) by_size.add({family, m.nodes, m.source}, {double(m.bytes), m.time_us, i});
+    if (m.bytes > 0) by_size.add({family, m.nodes, m.source, m.test}, {double(m.bytes), m.time_us, i});
     if (m.nodes > 1) by_nodes.add({family, m.bytes}, {double(m.nodes), m.time_us, i});
   }
   std::vector<std::string> why(rows.size());
