@@ -110,13 +110,14 @@ bool run_due() {
   if (innermost && innermost->depth >= kDepthMax) return false;  // further out they are run all the same
   std::unique_lock lock(mutex);
   bool ran = false;
-  for (;;) {
+  for (std::uint32_t left = waiting.load(std::memory_order_relaxed); left > 0; --left) {
     Operation* op = first;
     while (op && op->running) op = op->next_completing;
     if (!op) return ran;
     run_functions(op, lock);
     ran = true;
   }
+  return ran;
 }
 
 namespace {
@@ -142,11 +143,13 @@ bool inside(const Operation* op) {
 bool settle(Operation* op, std::int64_t until_ns) {
   Backoff backoff(true);
   while (op->stage.load(std::memory_order_acquire) != Stage::complete && !inside(op)) {
-    if (run() || run_those_of(op)) continue;
+    const bool ran = run();
+    if (run_those_of(op)) continue;
     // Another thread is inside one of them; what that thread would do for the others is done here meanwhile.
     progress_all_but(nullptr);
-    if (backoff.pause() && until_ns != INT64_MAX && now_ns() >= until_ns)
+    if (until_ns != INT64_MAX && now_ns() >= until_ns)
       return op->stage.load(std::memory_order_acquire) == Stage::complete;
+    if (!ran) backoff.pause();
   }
   return true;
 }
@@ -163,12 +166,23 @@ void settle(const CommunicatorCore* c) {
 }
 
 void release(Operation* op) {
-  if (op->stage.load(std::memory_order_acquire) == Stage::complete) {
-    delete op;
-    return;
+  const auto complete = [op] { return op->stage.load(std::memory_order_acquire) == Stage::complete; };
+  if (!complete()) {
+    std::lock_guard lock(mutex);
+    if (!complete()) {  // who is inside its functions, or runs them, deletes it
+      op->given_up = true;
+      return;
+    }
   }
-  std::lock_guard lock(mutex);  // this thread is inside a function of it, and deletes it afterwards
-  op->given_up = true;
+  delete op;
+}
+
+void let_go(Operation* op) {
+  if (!innermost)
+    settle(op);
+  else if (!inside(op))
+    run();
+  release(op);
 }
 
 }  // namespace gccl::completions

@@ -23,7 +23,8 @@ inline bool due() { return waiting.load(std::memory_order_relaxed) > 0; }
 // Functions that have been given and have not returned: they may start calls.
 extern std::atomic<std::uint32_t> unreturned;
 inline bool to_come() { return unreturned.load(std::memory_order_acquire) > 0; }
-// Runs what is due, of all communicators, in this thread; true when there was something. Without locks.
+// Runs what is due, of all communicators, in this thread, but not what the functions make due meanwhile, of which there
+// may be no end; true when there was something. Without locks.
 bool run_due();
 inline bool run() { return due() && run_due(); }
 
@@ -37,7 +38,10 @@ bool settle(Operation* op, std::int64_t until_ns = INT64_MAX);
 // Returns once the functions of all ended operations of the communicator have returned, those apart that this thread is
 // inside.
 void settle(const CommunicatorCore* c);
-// The caller lets go of an ended operation, after settle().
+// The caller lets go of an ended operation. Where functions of it are to come, or run, who runs them deletes it.
 void release(Operation* op);
+// The caller gives up an ended operation: its functions have returned then, but where this thread is inside functions
+// itself and cannot wait for another one that is inside them, or is as deep in such calls as may be.
+void let_go(Operation* op);
 
 }  // namespace gccl::completions

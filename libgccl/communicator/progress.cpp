@@ -40,14 +40,18 @@ Progress CommunicatorCore::progress() {
     return Progress::nothing;
   }
   const Progress made = operations_.make_progress();
-  if (made != Progress::something && busy()) supervisor_.check_at_times();
+  if (busy()) supervisor_.check_at_times();  // also where others always have something to do
   return made;
 }
 
 // Until it has ended, or until then.
 bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
-  bool blocks = until_ns == INT64_MAX;  // then the thread goes on when the operation has ended, and never before
+  const bool limited = until_ns != INT64_MAX;
+  bool blocks = !limited;  // then the thread goes on when the operation has ended, and never before
+  // Other operations may always have something to do: limits, peers and other communicators are looked at all the same.
+  constexpr unsigned kBusyPolls = 64;
+  unsigned busy_polls = 0;
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
     Progress made = Progress::nothing;
@@ -60,17 +64,21 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
     if (ended()) break;
     if (made == Progress::something) {
       backoff.reset();
-      continue;
+      if (++busy_polls % kBusyPolls != 0) continue;
+    } else if (!limited || now_ns() < until_ns) {
+      // Each poll of bytes takes long enough for what follows.
+      if (made == Progress::bytes) backoff.stay_awake();
+      if (!backoff.pause(far) && made != Progress::bytes) continue;
     }
-    // Each such poll takes long enough for what follows.
-    if (made == Progress::bytes) backoff.stay_awake();
-    if (!backoff.pause(far) && made != Progress::bytes) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
-      supervisor_.check();
+      if (limited)
+        supervisor_.check_at_times();  // a caller may wait for no time at all again and again
+      else
+        supervisor_.check();
     }
     progress_all_but(this);
-    if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
+    if (limited && now_ns() >= until_ns && !ended()) return false;
   }
   if (backoff.yields() > 0) {
     std::lock_guard lock(lock_);
@@ -132,8 +140,7 @@ void CommunicatorCore::give_up(Operation* op) {
       return;
     }
   }
-  completions::settle(op);
-  completions::release(op);
+  completions::let_go(op);
 }
 
 bool CommunicatorCore::on_complete(Operation* op, GCCL_Completion_function function, void* context) {

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -362,6 +364,125 @@ TEST_CASE("functions give up requests whose functions are due, in a long row") {
     RANK_SUCCESS(GCCL_Group_end());
     RANK_SUCCESS(GCCL_Wait(&received[0]));
     while (ran < kMany) RANK_SUCCESS(GCCL_Progress());
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// On one rank each operation has ended when it is given up, so its function is due. A stack of 8 MiB has room for some
+// 50,000 of them inside one another.
+TEST_CASE("a function may start the next operation and give it up, in a row of any length") {
+  check({.size = 1}, [](int) {
+    struct Row {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      float one = 1, sum = 0;
+      int left = 300000;
+
+      static void next(GCCL_Result result, void* context) {
+        auto& row = *static_cast<Row*>(context);
+        RANK_SUCCESS(result);
+        if (row.left-- == 0) return;
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        RANK_SUCCESS(GCCL_Iallreduce(&row.one, &row.sum, 1, GCCL_FLOAT32, GCCL_SUM, row.world, &request));
+        RANK_SUCCESS(GCCL_On_complete(request, next, context));
+        RANK_SUCCESS(GCCL_Request_free(&request));
+      }
+    };
+    static Row row;
+    RANK_SUCCESS(GCCL_Init(&row.world, nullptr));
+    Row::next(GCCL_SUCCESS, &row);
+    while (row.left >= 0) RANK_SUCCESS(GCCL_Progress());
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// Operations that begin one another without end, until something is over; give up after so many.
+struct Endless {
+  static constexpr int kMost = 1000000;
+  GCCL_Comm comm = GCCL_COMM_NULL;
+  float one = 1, sum = 0;
+  bool over = false;
+  int ran = 0;
+
+  static void next(GCCL_Result result, void* context) {
+    auto& e = *static_cast<Endless*>(context);
+    RANK_SUCCESS(result);
+    if (e.over || ++e.ran == kMost) return;
+    GCCL_Request request = GCCL_REQUEST_NULL;
+    RANK_SUCCESS(GCCL_Iallreduce(&e.one, &e.sum, 1, GCCL_FLOAT32, GCCL_SUM, e.comm, &request));
+    RANK_SUCCESS(GCCL_On_complete(request, next, context));
+    RANK_SUCCESS(GCCL_Request_free(&request));
+  }
+};
+
+TEST_CASE("functions that start operations without end hold up no call") {
+  check({.size = 1}, [](int) {
+    static Endless endless;
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &endless.comm));
+    int late = 0, done = 0;
+    GCCL_Request never = GCCL_REQUEST_NULL;
+    RANK_SUCCESS(GCCL_Irecv(&late, 1, GCCL_INT32, 0, world, &never));
+    Endless::next(GCCL_SUCCESS, &endless);
+    RANK_SUCCESS(GCCL_Progress());
+    RANK_SUCCESS(GCCL_Test(&never, &done));
+    RANK_CHECK(!done);
+    RANK_CHECK(GCCL_Wait_for(&never, 20) == GCCL_IN_PROGRESS);
+    RANK_SUCCESS(GCCL_Send(&late, 1, GCCL_INT32, 0, world));
+    RANK_SUCCESS(GCCL_Wait(&never));
+    RANK_CHECK(endless.ran < Endless::kMost);
+    endless.over = true;
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("a wait's limit holds while other operations go on completing") {
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    struct Answers {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      std::int64_t in = 1, out = 1;
+      bool over = false;
+      int left = 3000000;  // some seconds
+
+      void start() {
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        RANK_SUCCESS(GCCL_Irecv(&in, 1, GCCL_INT64, 1, world, &request));
+        RANK_SUCCESS(GCCL_On_complete(request, next, this));
+        RANK_SUCCESS(GCCL_Request_free(&request));
+        RANK_SUCCESS(GCCL_Isend(&out, 1, GCCL_INT64, 1, world, &request));
+        RANK_SUCCESS(GCCL_Request_free(&request));
+      }
+      static void next(GCCL_Result result, void* context) {
+        auto& a = *static_cast<Answers*>(context);
+        RANK_SUCCESS(result);
+        if (a.out == 0) {
+          a.over = true;
+          return;
+        }
+        if (--a.left == 0) a.out = 0;
+        a.start();
+      }
+    };
+    static Answers answers;
+    GCCL_Comm world = answers.world = begin();
+    if (rank == 1) {
+      std::int64_t x = 1;
+      while (x != 0) {
+        RANK_SUCCESS(GCCL_Recv(&x, 1, GCCL_INT64, 0, world));
+        RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_INT64, 0, world));
+      }
+    } else {
+      int late = 0;
+      GCCL_Request never = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Irecv(&late, 1, GCCL_INT32, 0, world, &never));
+      answers.start();
+      RANK_CHECK(GCCL_Wait_for(&never, 20) == GCCL_IN_PROGRESS);
+      RANK_CHECK(answers.left > 0);
+      answers.left = std::min(answers.left, 1);
+      while (!answers.over) RANK_SUCCESS(GCCL_Progress());
+      RANK_SUCCESS(GCCL_Send(&late, 1, GCCL_INT32, 0, world));
+      RANK_SUCCESS(GCCL_Wait(&never));
+    }
     RANK_SUCCESS(GCCL_Finalize());
   });
 }
