@@ -157,14 +157,12 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
 GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
   return guarded([&] {
     if (!request || !done) return failed(invalid(fmt::format("{} is null", request ? "done" : "request")));
-    *done = 1;
-    if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
+    *done = *request == GCCL_REQUEST_NULL;
+    if (*done) return GCCL_SUCCESS;
     Status s;
     const CommunicatorCore* const of = operation_of(*request)->communicator;
-    if (!CommunicatorCore::test(operation_of(*request), &s)) {
-      *done = 0;
-      return GCCL_SUCCESS;
-    }
+    if (!CommunicatorCore::test(operation_of(*request), &s)) return GCCL_SUCCESS;
+    *done = 1;  // where it throws, the request stays
     *request = GCCL_REQUEST_NULL;
     if (!s.ok()) notice_failure_of(of);
     return failed(s);

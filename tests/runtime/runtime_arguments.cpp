@@ -201,6 +201,39 @@ TEST_CASE("every wrong argument is an error that says which, and leaves the comm
   });
 }
 
+TEST_CASE("an I-form that is refused leaves no request to wait for") {
+  check({.size = 2}, [](int) {
+    GCCL_Comm world = begin();
+    int x = 0;
+    const auto refused = [](auto call) {
+      auto request = reinterpret_cast<GCCL_Request>(&call);  // whatever a program's memory holds
+      RANK_CHECK(call(&request) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_CHECK(request == GCCL_REQUEST_NULL);
+      RANK_SUCCESS(GCCL_Waitall(1, &request));
+    };
+    const GCCL_Comm none = GCCL_COMM_NULL;
+    const std::size_t* const counts = nullptr;
+    refused([&](GCCL_Request* r) { return GCCL_Isend(&x, 1, GCCL_INT32, 99, world, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Iallreduce(&x, nullptr, 1, GCCL_INT32, GCCL_SUM, world, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Isend(&x, 1, GCCL_INT32, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Irecv(&x, 1, GCCL_INT32, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ibroadcast(&x, 1, GCCL_INT32, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ireduce(&x, &x, 1, GCCL_INT32, GCCL_SUM, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Iallreduce(&x, &x, 1, GCCL_INT32, GCCL_SUM, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Iallgather(&x, &x, 1, GCCL_INT32, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Iallgatherv(&x, &x, counts, counts, GCCL_INT32, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ireduce_scatter(&x, &x, 1, GCCL_INT32, GCCL_SUM, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ireduce_scatterv(&x, &x, counts, GCCL_INT32, GCCL_SUM, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ialltoall(&x, &x, 1, GCCL_INT32, none, r); });
+    refused(
+        [&](GCCL_Request* r) { return GCCL_Ialltoallv(&x, counts, counts, &x, counts, counts, GCCL_INT32, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Iscatter(&x, &x, 1, GCCL_INT32, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Igather(&x, &x, 1, GCCL_INT32, 0, none, r); });
+    refused([&](GCCL_Request* r) { return GCCL_Ibarrier(none, r); });
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 TEST_CASE("what is freed or finalized with operations in flight says so, and requests may be waited for afterwards") {
   for (const Job& job : {Job{.size = 2, .backends = "shm"}, Job{.size = 2, .backends = "tcp"}})
     check(job, [](int) {

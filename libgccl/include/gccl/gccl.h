@@ -349,8 +349,8 @@ GCCL_API GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t coun
 /* Returns once every rank has called it. */
 GCCL_API GCCL_Result GCCL_Barrier(GCCL_Comm comm);
 
-/* ---- Non-blocking forms: the same, and *request to wait for. Buffers and arrays of counts must stay until then. ----
- */
+/* ---- Non-blocking forms: the same, and *request to wait for (null where the call is refused). Buffers and arrays of
+ * counts must stay until then. ---- */
 
 GCCL_API GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
                                 GCCL_Request* request);
@@ -400,7 +400,8 @@ GCCL_API GCCL_Result GCCL_Test(GCCL_Request* request, int* done);
  * GCCL_Request_free. */
 typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
 GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
-/* Gives up the handle; the operation goes on, or its functions have returned. Sets it to GCCL_REQUEST_NULL. */
+/* Gives up the handle; the operation goes on, or its functions have returned; called inside a function, they may return
+ * later. Sets it to GCCL_REQUEST_NULL. */
 GCCL_API GCCL_Result GCCL_Request_free(GCCL_Request* request);
 /* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For a rank that cannot go on,
  * and whose buffers are about to go. */
