@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libgccl/base/caught.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/elements/combine.hpp"
 
 namespace gccl {
@@ -56,8 +57,15 @@ class Codes {
   std::vector<bool> live_;
 };
 
-Codes<std::uint32_t> types;
-Codes<OwnOp> ops;
+// Statics of the program may free theirs at exit.
+Codes<std::uint32_t>& types() {
+  static NoDestructor<Codes<std::uint32_t>> all;
+  return *all;
+}
+Codes<OwnOp>& ops() {
+  static NoDestructor<Codes<OwnOp>> all;
+  return *all;
+}
 
 }  // namespace
 
@@ -93,7 +101,7 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   out->code = code;
   const bool own_type = user_defined(code);
   if (own_type) {
-    if (!types.find(code, &out->bytes)) return invalid(fmt::format("dtype {} was never created, or is freed", code));
+    if (!types().find(code, &out->bytes)) return invalid(fmt::format("dtype {} was never created, or is freed", code));
   } else {
     out->bytes = built_in_bytes(code);
     if (out->bytes == 0)
@@ -107,7 +115,7 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   const GCCL_Op op = *wanted;
   if (user_defined(op)) {
     OwnOp own;
-    if (!ops.find(op, &own)) return invalid(fmt::format("op {} was never created, or is freed", op));
+    if (!ops().find(op, &own)) return invalid(fmt::format("op {} was never created, or is freed", op));
     out->function = own.function;
     out->context = own.context;
     return {};
@@ -124,22 +132,22 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
 
 Status create_type(std::size_t bytes, GCCL_Dtype* out) {
   if (bytes < 1 || bytes > 65536) return invalid(fmt::format("a type of {} bytes: expected 1 to 65536", bytes));
-  *out = types.add(std::uint32_t(bytes));
+  *out = types().add(std::uint32_t(bytes));
   return {};
 }
 
 Status free_type(GCCL_Dtype code) {
-  return types.remove(code) ? Status() : invalid(fmt::format("dtype {} was never created, or is freed", code));
+  return types().remove(code) ? Status() : invalid(fmt::format("dtype {} was never created, or is freed", code));
 }
 
 Status create_op(GCCL_Op_function function, void* context, GCCL_Op* out) {
   if (!function) return invalid("function is null");
-  *out = ops.add({function, context});
+  *out = ops().add({function, context});
   return {};
 }
 
 Status free_op(GCCL_Op code) {
-  return ops.remove(code) ? Status() : invalid(fmt::format("op {} was never created, or is freed", code));
+  return ops().remove(code) ? Status() : invalid(fmt::format("op {} was never created, or is freed", code));
 }
 
 }  // namespace gccl
