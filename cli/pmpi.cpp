@@ -199,6 +199,11 @@ std::string require_in_force(const std::string& program, const std::string& drop
   const std::string file = started_for(program);
   require_unprivileged(file);
   const std::string loader = loader_of(file);
+  if (exports(file, "MPI_Init"))
+    refuse(
+        fmt::format("{} answers MPI_Init itself, as where a tool is linked into it: nothing can be loaded in front of "
+                    "that. Link it without",
+                    file));
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;
   if (!there || list.find("not found") != list.npos)
@@ -220,16 +225,17 @@ std::string require_in_force(const std::string& program, const std::string& drop
   return list;
 }
 
-// Where such a list says that the loader has found `name`, of LD_PRELOAD.
-std::string found_at(const std::string& list, const std::string& name) {
-  if (name.find('/') != name.npos) return name;
+// The libraries that such a list names: "NAME => FILE (0x...)", "FILE (0x...)".
+std::vector<std::string> files_of(const std::string& list) {
+  std::vector<std::string> all;
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string first, arrow, file;
-    if (words >> first >> arrow >> file && first == name && arrow == "=>") return file;
+    std::string file, arrow, found;
+    if (words >> file >> arrow && arrow == "=>" && words >> found) file = found;
+    if (file.find('/') != file.npos) all.push_back(file);
   }
-  return "";
+  return all;
 }
 
 bool is_first_rank() {
@@ -240,17 +246,22 @@ bool is_first_rank() {
 
 // A tool between the drop-in and MPI sees none of what the drop-in answers, and its MPI_Init is never called. In front
 // of the drop-in it would call MPI past it. MPI itself may stand there.
-void warn_of_tools(std::string others, const std::string& list) {
+void warn_of_tools(const std::string& list) {
   if (!is_first_rank()) return;
-  std::ranges::replace(others, ':', ' ');
-  std::istringstream names(others);
-  for (std::string name; names >> name;)
-    if (const std::string file = found_at(list, name);
-        mpis(file).empty() && exports(file, "MPI_Init") && !exports(file, kOnlyInDropIn))
+  bool fortran = false;
+  for (const std::string& file : files_of(list)) {
+    const std::string name = file.substr(file.rfind('/') + 1);
+    fortran |= name.starts_with("libmpi_mpifh.so") || name.starts_with("libmpi_usempi");
+    if (mpis(file).empty() && exports(file, "MPI_Init") && !exports(file, kOnlyInDropIn))
       fmt::print(stderr,
-                 "gccl pmpi: warning: {} of LD_PRELOAD answers MPI's functions, too: MPI_Init, and every call that the "
-                 "drop-in answers, goes past it. Use it without gccl pmpi\n",
+                 "gccl pmpi: warning: {} answers MPI's functions, too: MPI_Init, and every call that the drop-in "
+                 "answers, goes past it. Use it without gccl pmpi\n",
                  file);
+  }
+  if (fortran)
+    fmt::print(stderr,
+               "gccl pmpi: warning: the program has MPI's functions for Fortran: what it calls by these goes past the "
+               "drop-in, and all of it where it starts MPI so\n");
 }
 
 struct Options {
@@ -308,7 +319,7 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   const std::string program = find_program(arguments[0]);
   const std::string others = read_text(process_environment(), "LD_PRELOAD");
   const std::string preload = others.empty() ? drop_in : drop_in + ":" + others;
-  warn_of_tools(others, require_in_force(program, drop_in, preload));
+  warn_of_tools(require_in_force(program, drop_in, preload));
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   if (o.stats) ::setenv("GCCL_PMPI_STATS", "1", 1);
   std::vector<char*> argv;

@@ -13,6 +13,7 @@ namespace {
 
 std::mutex attribute_mutex;  // of the key, and of making what it leads to
 int keyval = MPI_KEYVAL_INVALID;
+int dying_keyval = MPI_KEYVAL_INVALID;  // of communicators that MPI is freeing, once ours is gone from them
 std::atomic<bool> stopped{false};
 
 // A look-up of an attribute costs as much as a small all-reduce: each thread remembers what it found, until any
@@ -33,8 +34,16 @@ Remembered& memory_of(MPI_Comm comm) {
 
 thread_local Freeing* innermost = nullptr;
 
-int when_freed(MPI_Comm, int, void* attribute, void*) {
+// Delete functions of the program's that come after it may call collectives on this communicator. Where a tool or a
+// part in Fortran frees it, no Freeing says so; the attribute goes with the communicator, before its handle stands for
+// another one.
+int when_freed(MPI_Comm comm, int, void* attribute, void*) {
   forget_handles();
+#ifdef OPEN_MPI  // MPICH's list of attributes must not be looked at meanwhile, by the program's functions either
+  if (running() && !Freeing::is(comm)) PMPI_Comm_set_attr(comm, dying_keyval, attribute);
+#else
+  static_cast<void>(comm);
+#endif
   released(static_cast<Communicator*>(attribute));
   return MPI_SUCCESS;
 }
@@ -65,7 +74,7 @@ void stop_finding() {
 }
 
 Communicator* find_known(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL || keyval == MPI_KEYVAL_INVALID || !running()) return nullptr;
+  if (is_no_handle(comm) || keyval == MPI_KEYVAL_INVALID || !running()) return nullptr;
   void* found = nullptr;
   int flag = 0;
   if (PMPI_Comm_get_attr(comm, keyval, &found, &flag) != MPI_SUCCESS || !flag) return nullptr;
@@ -80,17 +89,24 @@ Communicator* find(MPI_Comm comm, Reason* why) {
     *why = Reason::not_running;
     if (!running() || own_self() == MPI_COMM_NULL) return nullptr;
     *why = Reason::wrong_argument;
-    if (comm == MPI_COMM_NULL) return nullptr;
+    if (is_no_handle(comm)) return nullptr;
     *why = Reason::not_connected;
     if (Freeing::is(comm)) return nullptr;
     *why = Reason::wrong_argument;
     std::lock_guard lock(attribute_mutex);
-    if (keyval == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
+    if (keyval == MPI_KEYVAL_INVALID) {
+      PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
+      PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &dying_keyval, nullptr);
+    }
     void* found = nullptr;
     int flag = 0;
     if (PMPI_Comm_get_attr(comm, keyval, &found, &flag) != MPI_SUCCESS) return nullptr;
     k = static_cast<Communicator*>(found);
     if (!flag) {
+      void* dying = nullptr;
+      PMPI_Comm_get_attr(comm, dying_keyval, &dying, &flag);
+      *why = Reason::not_connected;
+      if (flag) return nullptr;
       auto made = std::make_unique<Communicator>();
       int inter = 0;
       PMPI_Comm_test_inter(comm, &inter);

@@ -32,6 +32,9 @@ struct Communicator {
   bool released = false;  // MPI has freed it
 };
 
+// No communicator, nor what a program's memory of zeros makes of one.
+inline bool is_no_handle(MPI_Comm comm) { return comm == MPI_COMM_NULL || comm == MPI_Comm(); }
+
 // Null when GCCL does not serve it; *why says why.
 Communicator* find(MPI_Comm comm, Reason* why);
 // Only if it is known already.

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "pmpi/engine/progress.hpp"
 
 namespace gccl::pmpi {
@@ -15,13 +17,19 @@ int from_mpi() {
   return 0;  // of MPI's own messages, none was moved
 }
 
-void call_opal(const char* name) {
-  if (const auto function = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, name))) function(from_mpi);
+bool call_opal(const char* name) {
+  const auto function = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, name));
+  return function && function(from_mpi) == 0;
 }
+
+std::atomic<bool> entered{false};
 
 }  // namespace
 
-void enter_mpi_waits() { call_opal("opal_progress_register"); }
-void leave_mpi_waits() { call_opal("opal_progress_unregister"); }
+void enter_mpi_waits() { entered = call_opal("opal_progress_register"); }
+bool mpi_waits_entered() { return entered.load(std::memory_order_relaxed); }
+void leave_mpi_waits() {
+  if (entered.exchange(false)) call_opal("opal_progress_unregister");
+}
 
 }  // namespace gccl::pmpi

@@ -8,11 +8,13 @@ namespace gccl::pmpi {
 // registered with its own progress engine (opal_progress_register of libopen-pal, in 4.1 and 5). MPICH has no such
 // function; its waits for a request of ours ask that request (PMPIX_Grequest_start in progress.cpp).
 void enter_mpi_waits();
+// Whether it does.
+bool mpi_waits_entered();
 // Before MPI ends.
 void leave_mpi_waits();
 
 // While one of these lives on a thread, MPI's waits on that thread do not come back to the drop-in: GCCL is at work
-// there, and may itself call MPI, or the code around it makes progress by itself.
+// there, and may itself call MPI.
 class InOwnCode {
  public:
   InOwnCode() : outer_(here_) { here_ = true; }

@@ -86,10 +86,10 @@ class IdleWait {
   Backoff backoff_{is_oversubscribed()};
 };
 
-// Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over.
+// Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over. A handler of the
+// program's may leave test() by longjmp: nothing is held then.
 template <class Test, class How = Wait>
 int wait_for(Test&& test, How wait = How(true)) {
-  const InOwnCode here;
   for (;;) {
     int flag = 0;
     progress();

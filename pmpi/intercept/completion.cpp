@@ -13,7 +13,15 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   if (!anything_in_flight()) return PMPI_Waitall(count, requests, statuses);
-  return wait_for([&](int* flag) { return PMPI_Testall(count, requests, flag, statuses); });
+  // Open MPI's function returns, or ends the job, once one request has failed; MPI_Testall waits for the others, which
+  // may never be complete. So where that takes long, the function itself waits.
+  constexpr unsigned kPolls = 4096;
+  unsigned polls = 0;
+  return wait_for([&](int* flag) {
+    if (++polls < kPolls || !mpi_waits_entered()) return PMPI_Testall(count, requests, flag, statuses);
+    *flag = 1;
+    return PMPI_Waitall(count, requests, statuses);
+  });
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {

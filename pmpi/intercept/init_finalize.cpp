@@ -21,6 +21,12 @@ bool stats_wanted() {
   return value && std::strcmp(value, "0") != 0 && *value != 0;
 }
 
+void print_stats_on_rank_0() {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0 && stats_wanted()) print_stats();
+}
+
 // Before MPI ends: ends GCCL, and prints the counts where GCCL_PMPI_STATS=1. Collective.
 void end_once() {
   static std::once_flag once;
@@ -44,9 +50,7 @@ void end_once() {
     leave_mpi_waits();
     background::stop();
     release_solo();
-    int rank = 0;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0 && stats_wanted()) print_stats();
+    print_stats_on_rank_0();
   });
 }
 
@@ -155,7 +159,7 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
-  if (running() && own_self() != MPI_COMM_NULL) end_once();
+  if (running()) own_self() != MPI_COMM_NULL ? end_once() : print_stats_on_rank_0();  // MPI_Init was not called here
   return PMPI_Finalize();
 }
 

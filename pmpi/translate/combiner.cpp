@@ -58,14 +58,16 @@ void Combiner::combine_packed(const std::byte* in, std::byte* inout, std::size_t
   const std::size_t each = std::max<std::size_t>({stride, std::size_t(shape_.true_extent), 1});
   const std::size_t at_once = std::min(count, std::max<std::size_t>(1, kUnpackedBytes / each));
   const std::size_t span = (at_once - 1) * stride + std::size_t(shape_.true_extent);
-  const std::size_t room = (span + 63) / 64 * 64;
+  const std::size_t room = (span + 63) / 64 * 64 + 64;
   if (memory_.size() < 2 * room + 64) memory_.resize(2 * room + 64);
   std::byte* const base = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t n = std::min(at_once, count - done);
     const MPI_Aint lowest = shape_.true_lb + (shape_.extent < 0 ? MPI_Aint(n - 1) * shape_.extent : 0);
-    std::byte* const a = displaced(base, -1, lowest);
-    std::byte* const b = displaced(base + room, -1, lowest);
+    // The elements' addresses are multiples of 64, as user's operations may need; the first byte is not always there.
+    const std::byte* const first = base + (lowest % 64 + 64) % 64;
+    std::byte* const a = displaced(first, -1, lowest);
+    std::byte* const b = displaced(first + room, -1, lowest);
     unpack(in + done * shape_.size, a, n, type_, shape_);
     unpack(inout + done * shape_.size, b, n, type_, shape_);
     PMPI_Reduce_local(a, b, int(n), type_, op_);

@@ -44,6 +44,8 @@ const Predefined* basic(MPI_Datatype type);
 // False for an operation of the user's own, or one without a meaning for collectives.
 bool predefined(MPI_Op op, Operation* operation);
 
+// No type, nor what a program's memory of zeros makes of one.
+inline bool is_no_type(MPI_Datatype type) { return type == MPI_DATATYPE_NULL || type == MPI_Datatype(); }
 Shape shape_of(MPI_Datatype type);
 // MPI allows no others in calls. It has no function that says so, but its checks of arguments do, where there are any.
 bool committed(MPI_Datatype type);

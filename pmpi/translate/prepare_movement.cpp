@@ -7,9 +7,9 @@
 namespace gccl::pmpi {
 namespace {
 
-bool wrong(int count, MPI_Datatype type) { return count < 0 || type == MPI_DATATYPE_NULL; }
+bool wrong(int count, MPI_Datatype type) { return count < 0 || is_no_type(type); }
 bool wrong(const int* counts, int n, MPI_Datatype type) {
-  return type == MPI_DATATYPE_NULL || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
+  return is_no_type(type) || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
 }
 // Types must be committed, too, where Open MPI demands that. It does not where a gather, a scatter or an all-gather
 // receives, and where a scatter sends: no rank may leave such a call to MPI because of its own type.

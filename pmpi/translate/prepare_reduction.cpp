@@ -64,7 +64,7 @@ Reason nothing(Call* call, Call::Kind kind, int root) {
 }
 
 bool wrong(MPI_Datatype type, MPI_Op op, const void* recvbuf) {
-  return type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || recvbuf == MPI_IN_PLACE || !committed(type);
+  return is_no_type(type) || op == MPI_OP_NULL || op == MPI_Op() || recvbuf == MPI_IN_PLACE || !committed(type);
 }
 
 // MPI libraries refuse one buffer as both. Both may be MPI_BOTTOM.

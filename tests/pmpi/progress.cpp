@@ -278,6 +278,27 @@ TEST_CASE("freeing a communicator waits for nobody") {
   }
 }
 
+TEST_CASE("a delete function may call collectives on a communicator that a tool frees; the next one is another") {
+  int keyval = MPI_KEYVAL_INVALID;
+  const auto barrier = [](MPI_Comm comm, int, void*, void*) { return MPI_Barrier(comm); };
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, barrier, &keyval, nullptr);
+  const World w;
+  for (int i = 0; i < 6; ++i) {
+    MPI_Comm comm;
+    if (i % 2 == 0)
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    else
+      MPI_Comm_split(MPI_COMM_WORLD, w.rank == 0, -w.rank, &comm);
+    MPI_Comm_set_attr(comm, keyval, nullptr);  // before the drop-in's own, which is deleted first
+    int size = 0, one = 1, sum = 0;
+    MPI_Comm_size(comm, &size);
+    CHECK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(sum == size);
+    CHECK(PMPI_Comm_free(&comm) == MPI_SUCCESS);
+  }
+  MPI_Comm_free_keyval(&keyval);
+}
+
 TEST_CASE("communicators that are freed give back what they held, also where a tool frees them by PMPI_Comm_free") {
   const auto open_files = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -361,6 +363,28 @@ void two_ints_apart(void* at, std::uint64_t r) {
   const int v[2] = {int(r % 100), int(r / 100 % 100)};
   std::memcpy(static_cast<char*>(at) + 4, &v[0], 4);
   std::memcpy(static_cast<char*>(at) + 12, &v[1], 4);
+}
+
+TEST_CASE("the program's own operations get elements where a type whose data begin behind its address may lie") {
+  static int misplaced = 0;
+  const auto look = [](void* in, void* inout, int*, MPI_Datatype*) {
+    for (void* const p : {in, inout}) misplaced += reinterpret_cast<std::uintptr_t>(p) % 16 != 0;
+  };
+  const int ones[] = {1, 1};
+  const MPI_Aint places[] = {4, 8};
+  const MPI_Datatype parts[] = {MPI_INT, MPI_DOUBLE};
+  MPI_Datatype inner, type;
+  MPI_Op op;
+  MPI_Type_create_struct(2, ones, places, parts, &inner);
+  MPI_Type_create_resized(inner, 0, 16, &type);
+  MPI_Type_commit(&type);
+  MPI_Op_create(look, 1, &op);
+  alignas(16) std::array<std::byte, 64 * 16> in{}, out{};
+  MPI_Allreduce(in.data(), out.data(), 64, type, op, MPI_COMM_WORLD);
+  CHECK(misplaced == 0);
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+  MPI_Type_free(&inner);
 }
 
 TEST_CASE("operations of the program's own, with and without order, on dense types and on types with gaps") {

@@ -57,10 +57,14 @@ if(TARGET gccl_pmpi)
   target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
   add_library(tool_of_mpi SHARED pmpi/tool.cpp)
   target_link_libraries(tool_of_mpi PRIVATE MPI::MPI_CXX)
+  add_executable(program_of_tool pmpi/endings.cpp pmpi/tool.cpp)
+  target_link_libraries(program_of_tool PRIVATE gccl MPI::MPI_CXX)
+  add_executable(program_beside_tool pmpi/endings.cpp)
+  target_link_libraries(program_beside_tool PRIVATE -Wl,--no-as-needed tool_of_mpi gccl MPI::MPI_CXX)
   add_test(NAME pmpi_wrapper
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi> $<TARGET_FILE:gccl>
-                   $<TARGET_FILE:tool_of_mpi>)
+                   $<TARGET_FILE:tool_of_mpi> $<TARGET_FILE:program_of_tool> $<TARGET_FILE:program_beside_tool>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
 
   # The table of scripts/suites; it needs no suite. Its programs are not instrumented, and so cannot load a drop-in that is.

@@ -2,7 +2,7 @@
 # wrapper.sh MPIEXEC GCCL PROGRAM OTHER LIBGCCL TOOL: `gccl pmpi` puts the drop-in in force, or fails where it could not be.
 # OTHER is linked to something that calls itself another MPI library; LIBGCCL is libgccl.so; TOOL answers MPI_Init.
 set -u
-mpiexec=$1 gccl=$2 program=$3 other=$4 libgccl=$5 tool=$6
+mpiexec=$1 gccl=$2 program=$3 other=$4 libgccl=$5 tool=$6 with_tool=$7 beside_tool=$8
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -30,15 +30,18 @@ expect 6 'how? "a  b"' "${job[@]}" "$gccl" pmpi "$program" "a  b"
 
 # With a tool behind it, which rank 0 says once.
 for preload in "$tool" "${tool##*/}"; do
-  expect 0 "warning: $tool of LD_PRELOAD answers MPI's functions, too" "${job[@]}" \
+  expect 0 "warning: $tool answers MPI's functions, too" "${job[@]}" \
     -x LD_PRELOAD="$preload" -x LD_LIBRARY_PATH="$(dirname "$tool")" "$gccl" pmpi "$program" fork
-  [ "$(grep -c "of LD_PRELOAD answers" <<<"$said")" = 1 ] || { printf '%s: expected one warning\n%s\n' "$preload" "$said"; failed=1; }
+  [ "$(grep -c "answers MPI's functions" <<<"$said")" = 1 ] || { printf '%s: expected one warning\n%s\n' "$preload" "$said"; failed=1; }
 done
+# A tool in the program itself comes before whatever is loaded; one that the program is linked with comes behind.
+expect 2 "answers MPI_Init itself" "${job[@]}" "$gccl" pmpi "$with_tool" fork
+expect 0 "warning: $tool answers MPI's functions, too" "${job[@]}" "$gccl" pmpi "$beside_tool" fork
 # MPI itself there is no tool.
 mpi=$(ldd "$program" | awk '$1 ~ /^libmpi(ch)?[.]so/ {print $3}')
 for preload in "$mpi" "${mpi##*/}"; do
   expect 0 "collective calls answered by GCCL" "${job[@]}" -x LD_PRELOAD="$preload" "$gccl" pmpi --stats "$program" fork
-  grep -q "of LD_PRELOAD answers" <<<"$said" && { printf '%s: expected no warning\n%s\n' "$preload" "$said"; failed=1; }
+  grep -q "answers MPI's functions" <<<"$said" && { printf '%s: expected no warning\n%s\n' "$preload" "$said"; failed=1; }
 done
 
 # A backend that there is not: where it was looked for.
