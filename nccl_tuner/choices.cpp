@@ -145,7 +145,9 @@ void Choices::read_table(const std::string& file, const Cluster* cluster, Rank r
 }
 
 std::shared_ptr<const Cluster> Choices::plan(const std::string& file, Rank ranks, Rank nodes) {
-  const auto named = json::Node::parse(nlohmann::json(file).dump(), "GCCL_CLUSTER");
+  // A name is a string of JSON for those who read one in a file: what is no UTF-8 is shown so.
+  const auto named = json::Node::parse(
+      nlohmann::json(file).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), "GCCL_CLUSTER");
   const std::shared_ptr<const Cluster> cluster = load_cluster(cluster_file(named));
   const std::vector<Card> cards = cards_of(*cluster, ranks, nodes);
   const Layout layout = layout_of(*cluster, cards);
