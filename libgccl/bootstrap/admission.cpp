@@ -38,7 +38,7 @@ Status Admission::open(const JoinPlace& place, std::uint32_t version, std::uniqu
 }
 
 Admission::~Admission() {
-  if (listener_) place_.leave();
+  if (listener_) place_.leave(token_);
 }
 
 Status Admission::collect(Rank most, std::int64_t wait_ms, const Check& check, const GoesOn& goes_on) {
@@ -50,7 +50,7 @@ Status Admission::collect(Rank most, std::int64_t wait_ms, const Check& check, c
     drop_gone();
     if (s.ok()) s = goes_on();
   }
-  place_.leave();
+  place_.leave(token_);
   listener_.reset();
   asking_.clear();
   while (admitted_.size() > most) admitted_.pop_back();  // they ask again

@@ -1,7 +1,10 @@
 #include "libgccl/bootstrap/applicant.hpp"
 
 #include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -27,6 +30,15 @@ bool ready(int fd, short events, Deadline deadline) {
     if (::poll(&p, 1, deadline.poll_ms()) > 0) return true;
   }
   return false;
+}
+
+// A member whose machine is gone, or cut off, says nothing for as long as this process waits: some ten seconds then.
+void keep_alive(int fd) {
+  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 4);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 }  // namespace
@@ -123,8 +135,9 @@ Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& toke
   if (Status s = shake_hands(at, token, again); !s.ok()) return s;
   if (!write_join_frame(fd_.get(), {JoinFrame::Kind::introduction, introduction_}, kReachMs))
     return Status::error(fmt::format("{} has gone", at.text()), GCCL_ERR_PEER_LOST);
+  keep_alive(fd_.get());
   JoinFrame frame;
-  if (Status s = await(&frame, limit()); !s.ok())
+  if (Status s = await_admission(token, &frame); !s.ok())
     return Status::error(fmt::format("{}: {}", at.text(), s.text()), s.code());
   BytesIn in(frame.bytes);
   if (frame.kind == JoinFrame::Kind::refused) {
@@ -143,6 +156,21 @@ Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& toke
     return Status::error(fmt::format("{}: the answer makes no sense: is it of the same release?", at.text()),
                          GCCL_ERR_REMOTE);
   return {};
+}
+
+// Of a member that may be stopped, or cut off, before it has admitted anybody: then another one names its own place, at
+// a file store.
+Status Applicant::await_admission(const JoinPlace::Token& token, JoinFrame* out) {
+  JoinPlace::Token now{};
+  if (token == now) return await(out, limit());
+  for (;;) {
+    if (Status s = await(out, limit().earlier(Deadline::in_ms(kAskAgainMs)));
+        s.code() != GCCL_ERR_TIMEOUT || limit().passed())
+      return s;
+    std::vector<SocketAddress> addresses;
+    if (place_.find(&addresses, &now).ok() && !addresses.empty() && now != token)
+      return Status::error("another member admits processes by now", GCCL_ERR_PEER_LOST);
+  }
 }
 
 Status Applicant::await(JoinFrame* out, Deadline deadline) {

@@ -40,6 +40,7 @@ class Applicant : public Exchange {
   // Over fd_, which is being connected. *again: another time it may go better.
   Status ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again);
   Status shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again);
+  Status await_admission(const JoinPlace::Token& token, JoinFrame* out);
   // Until the next frame is there, at most until the deadline.
   Status await(JoinFrame* out, Deadline deadline);
   Deadline limit() const { return timeout_ms_ < 0 ? Deadline::in_ms(INT64_MAX) : until_; }

@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
 #include <string_view>
 #include <thread>
 
@@ -17,6 +19,7 @@ namespace gccl {
 namespace {
 
 constexpr std::string_view kPlace = "gccl-join-place/2";
+constexpr std::size_t kFileMax = 4096;
 // One that asks whether somebody listens may hold the port for a moment.
 constexpr std::int64_t kListenMs = 2000;
 
@@ -67,8 +70,23 @@ Status JoinPlace::listen(Fd* listener, Token* token) const {
   }
 }
 
-void JoinPlace::leave() const {
-  if (!url_.at) remove_store_file(file());
+void JoinPlace::leave(const Token& token) const {
+  if (url_.at) return;
+  const auto has_token = [&](const std::string& path) {
+    std::vector<std::byte> bytes;
+    bool found = false;
+    return read_store_file(path, kFileMax, &bytes, &found).ok() && found &&
+           bytes.size() >= kPlace.size() + token.size() &&
+           std::equal(token.begin(), token.end(), bytes.begin() + kPlace.size());
+  };
+  if (!has_token(file())) return;
+  // Another member may write the file just now: so it is looked at once more, under a name of its own.
+  std::string aside = file() + ".";
+  for (const std::byte b : token) aside += fmt::format("{:02x}", unsigned(b));
+  if (std::rename(file().c_str(), aside.c_str()) != 0) return;
+  const bool own = has_token(aside);
+  [[maybe_unused]] const int put_back = own ? 0 : ::link(aside.c_str(), file().c_str());  // a newer one keeps the name
+  remove_store_file(aside);
 }
 
 Status JoinPlace::find(std::vector<SocketAddress>* at, Token* token) const {
@@ -82,7 +100,7 @@ Status JoinPlace::find(std::vector<SocketAddress>* at, Token* token) const {
   }
   std::vector<std::byte> bytes;
   bool found = false;
-  if (Status s = read_store_file(file(), 4096, &bytes, &found); !s.ok() || !found) return s;
+  if (Status s = read_store_file(file(), kFileMax, &bytes, &found); !s.ok() || !found) return s;
   SocketAddress::Wire wire{};
   const std::size_t head = kPlace.size() + token->size();
   if (bytes.size() <= head || (bytes.size() - head) % wire.size() != 0 || !starts_with(bytes, kPlace))

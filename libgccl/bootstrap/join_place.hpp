@@ -24,9 +24,10 @@ class JoinPlace {
 
   // Whether a process of this machine can listen there: a TCP store's address is one of its own.
   bool is_here() const;
-  // Names the place to those that look for it, until leave().
+  // Names the place to those that look for it, until leave() with its token. Another member's stays: one that was
+  // stopped may come here after the others have gone on without it.
   Status listen(Fd* listener, Token* token) const;
-  void leave() const;
+  void leave(const Token& token) const;
 
   // ---- Of one that joins ----
 

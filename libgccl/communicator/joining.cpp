@@ -106,6 +106,7 @@ Status join_world(const GCCL_Config* config, std::unique_ptr<CommunicatorCore>* 
     }
     made.reset();
     applicant.drop(s);
+    if (!world->recovery) return s;  // it could not open what it needs, and would ask again in vain
   }
 }
 

@@ -57,6 +57,7 @@ struct World {
   // of the communicator that grew that was, or kNobody.
   bool grown = false;
   std::vector<Rank> joined, was;
+  std::vector<Rank> started_as;  // rejoin: the rank that each was when there were as many as there should be
   DumpSettings dumps;
   TickClock clock;  // of the communicators' flight recorders
   // Because of a failure: of any of this process's worlds, as the ranks of all write files of the same names.

@@ -220,6 +220,39 @@ TEST_CASE("what a killed member left behind at a file store keeps nobody from jo
   CHECK(folder.empty());
 }
 
+// One that is stopped answers nothing, and listens on.
+TEST_CASE("processes that wait at a member which is stopped go to the next one, whose place stays when that goes on") {
+  Folder folder;
+  const std::string store = "file://" + (folder.path / "store").string();
+  std::atomic<bool> stopped{false}, goes_on{false};
+  std::thread first([&] {
+    std::unique_ptr<Admission> gate;
+    if (!Admission::open(place_of(store), kVersion, &gate).ok()) return;
+    (void)gate->collect(2, 20000, fits, [&] {
+      if (gate->count() == 0) return Status();
+      stopped = true;
+      while (!goes_on) pause_ms(1);
+      return Status::error("the others have gone on", GCCL_ERR_PEER_LOST);
+    });
+  });
+  Asker asks(store,
+             [](Applicant& a, const Applicant::Admitted&) { return until_verdict(a, Applicant::Verdict::member); });
+  while (!stopped) pause_ms(1);
+  const Rank ranks[] = {1};
+  std::unique_ptr<Admission> second, third;
+  REQUIRE(Admission::open(place_of(store), kVersion, &second).ok());
+  REQUIRE(second->collect(1, 10000, fits, always).ok());
+  CHECK(second->count() == 1);
+  if (second->count() == 1 && second->admit(ranks, 2).ok()) second->confirm({});
+  REQUIRE(Admission::open(place_of(store), kVersion, &third).ok());
+  goes_on = true;
+  first.join();
+  CHECK(asks.result().ok());
+  CHECK(folder.files() == std::set<std::string>{"store.join"});
+  third.reset();
+  CHECK(folder.empty());
+}
+
 TEST_CASE("addresses of the member that lead nowhere keep nobody from joining while it listens for short") {
   // A process that dials this one gets no answer: the queue is full.
   Fd full;

@@ -2,6 +2,8 @@
 // spare and rejoin. At random moments: runtime_replace_random.cpp.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -158,6 +160,98 @@ TEST_CASE("with the policy rejoin a spare is refused, and the others wait for th
     std::filesystem::remove(g.folder.path / "refused");
     grown::check_grown(g, ends, {1});
   }
+}
+
+// The others close up first. Of two processes that were started as the same rank one gets its place, and the other
+// none.
+TEST_CASE("with the policy rejoin ranks get their own numbers, also after the others have closed up") {
+  Grown g({.size = 6,
+           .backends = "shm,tcp",
+           .environment = {{"GCCL_ON_FAILURE", "rejoin"}, {"GCCL_REPLACE_WAIT_MS", "4000"}}},
+          3);
+  const std::filesystem::path closed_up = g.folder.path / "closed-up", whole = g.folder.path / "whole";
+  Running running(g.job, [&](int process) {
+    GCCL_Comm comm = GCCL_COMM_NULL;
+    if (g.joins(process)) {
+      while (!std::filesystem::exists(closed_up)) ::usleep(5000);
+      ::setenv("GCCL_RANK", process == 4 ? "2" : "0", 1);
+      ::setenv("GCCL_JOIN_TIMEOUT_MS", "12000", 1);
+      const GCCL_Result r = GCCL_Join(&comm, nullptr);
+      if (r == GCCL_ERR_TIMEOUT && process != 4) {
+        RANK_CHECK(std::filesystem::exists(whole));
+        return;
+      }
+      RANK_CHECK(r == GCCL_SUCCESS);
+    } else {
+      comm = grown::begin_of(3);
+      RANK_SUCCESS(GCCL_Barrier(comm));
+      if (process == 0) std::printf("ready\n"), std::fflush(stdout);
+    }
+    const auto until_there_are = [&](int size) {
+      GCCL_Result r = GCCL_ERR_RANKS_CHANGED;
+      double mine = 1, sum = 0;
+      while (r == GCCL_ERR_RANKS_CHANGED || (r == GCCL_SUCCESS && sum != size))
+        r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+      RANK_SUCCESS(r);
+    };
+    if (!g.joins(process)) until_there_are(2);
+    if (process == 2) std::printf("closed up\n"), std::fflush(stdout);
+    until_there_are(3);
+    std::ofstream(whole.string());
+    RANK_CHECK(rank_of(comm) == (process == 1 ? 1 : process == 4 ? 2 : 0));
+    GCCL_Finalize();
+  });
+  CHECK(running.await(0, "ready\n"));
+  running.kill(0, SIGKILL);
+  CHECK(running.await(2, "closed up\n"));
+  std::ofstream(closed_up.string());
+  running.kill(2, SIGKILL);
+  const std::vector<End> ends = running.wait();
+  std::filesystem::remove(closed_up);
+  std::filesystem::remove(whole);
+  grown::check_grown(g, ends, {0, 2});
+}
+
+// As under a launcher that starts a spare again each time: one that can open no more files after it was admitted.
+TEST_CASE("a spare that fails each time it joins keeps the others from going on only for a while") {
+  Grown g({.size = 4, .backends = "shm,tcp", .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+  const std::filesystem::path done = g.folder.path / "done";
+  Running running(g.job, [&](int process) {
+    if (process == 3) {
+      ::setenv("GCCL_JOIN_TIMEOUT_MS", "3000", 1);
+      int failed = 0;
+      while (!std::filesystem::exists(done)) {
+        if (const pid_t child = ::fork(); child == 0) {
+          ::close_range(3, ~0u, 0);
+          const rlimit few{6, 6};
+          ::setrlimit(RLIMIT_NOFILE, &few);
+          GCCL_Comm comm = GCCL_COMM_NULL;
+          ::_exit(GCCL_Join(&comm, nullptr) == GCCL_ERR_SYSTEM ? 0 : 1);
+        } else {
+          int status = -1;
+          RANK_CHECK(::waitpid(child, &status, 0) == child);
+          failed += status == 0;
+        }
+      }
+      RANK_CHECK(failed > 0);
+      return;
+    }
+    GCCL_Comm comm = grown::begin_of(3);
+    RANK_SUCCESS(GCCL_Barrier(comm));
+    if (process == 1) std::printf("ready\n"), std::fflush(stdout);
+    GCCL_Result r = GCCL_SUCCESS;
+    double x = 1, y = 0;
+    while (r == GCCL_SUCCESS) r = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+    expect(r, GCCL_ERR_RANKS_CHANGED, "all-reduce");
+    RANK_CHECK(size_of(comm) == 2);
+    std::ofstream(done.string());
+    GCCL_Finalize();
+  });
+  CHECK(running.await(1, "ready\n"));
+  running.kill(1, SIGKILL);
+  const std::vector<End> ends = running.wait();
+  std::filesystem::remove(done);
+  grown::check_grown(g, ends, {1});
 }
 
 // A barrier that all others have entered succeeds, and the next call is handed back: so the new rank's first call is

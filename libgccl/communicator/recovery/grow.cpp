@@ -34,10 +34,12 @@ constexpr std::uint64_t kAdmitted = ~std::uint64_t(0);
 // After the admitting member has failed, the others need so long, and the detection time, to decide without it.
 constexpr std::int64_t kDecideMs = 5000;
 constexpr std::size_t kPieceBytes = 16384;  // of what is passed on for those that join
+// After so many tries that processes which joined did not see to their end, the next ones would not either.
+constexpr int kTriesMost = 3;
 
 // Who is which rank of the larger communicator.
 struct Places {
-  std::vector<Rank> members, joined, was;
+  std::vector<Rank> members, joined, was, started_as;  // the last: of rejoin
   Rank size() const { return Rank(was.size()); }
 
   // `wishes`: of those that join, the ranks that they were started as. Those that are left over get the lowest places
@@ -70,6 +72,25 @@ struct Places {
       else
         continue;
       p.was.push_back(at[r] != kNone ? kNobody : r);
+    }
+    return p;
+  }
+
+  // Of those that are to be in the order of the ranks that they were started as, and all say which.
+  static Places by_start(const std::vector<Rank>& started_as, const std::vector<Rank>& left,
+                         const std::vector<Rank>& wishes) {
+    std::map<Rank, std::pair<bool, Rank>> all;  // whether it joins, and which of those that do, or of the members
+    for (const Rank r : left) all[started_as[r]] = {false, r};
+    for (Rank j = 0; j < wishes.size(); ++j) all[wishes[j]] = {true, j};
+    Places p;
+    p.joined.resize(wishes.size());
+    for (const auto& [number, who] : all) {
+      if (who.first)
+        p.joined[who.second] = p.size();
+      else
+        p.members.push_back(p.size());
+      p.was.push_back(who.first ? kNobody : who.second);
+      p.started_as.push_back(number);
     }
     return p;
   }
@@ -140,10 +161,12 @@ class Recovery::Growing : public Making {
   fault::Call call() const override { return fault::Call::grow; }
   Watch::In in() const override { return Watch::In::grow; }
   Status make(const Members& group, Members m, Over& over, std::unique_ptr<CommunicatorCore>* out) override;
-  bool again() const override { return admission_ && admission_->lost(); }
+  bool again() const override { return admission_ && admission_->lost() && vain_ + 1 < kTriesMost; }
   void all_have(CommunicatorCore& made, std::uint64_t flags) override;
   void none_has() override {
-    if (admission_) admission_->dismiss();
+    if (!admission_) return;
+    vain_ += admission_->lost();
+    admission_->dismiss();
     admission_.reset();
   }
   // Where ranks that have failed were to be replaced.
@@ -174,6 +197,7 @@ class Recovery::Growing : public Making {
   std::int64_t wait_ms_;                  // for processes, from then on
   Rank leader_ = 0;                       // who admits, in the group
   std::unique_ptr<Admission> admission_;  // there
+  int vain_ = 0;                          // tries that a process which joined did not see to their end
   bool alone_ = false;                    // nobody is admitted any more
 };
 
@@ -234,8 +258,12 @@ Status Recovery::Growing::look_at(std::span<const std::byte> introduction, const
     return wrong(
         "the job admits processes in the place of ranks that have failed alone (the policy rejoin): set "
         "GCCL_RANK to that of one");
-  if (wish < parent_.size() && std::ranges::count(left, wish) == 0) return {};
-  return Status::error("that rank has not failed, as far as is known", GCCL_IN_PROGRESS);
+  const auto alive = [&](Rank r) { return growth_.started_as[r] == wish; };
+  if (wish >= growth_.size || std::ranges::any_of(left, alive))
+    return Status::error("that rank has not failed, as far as is known", GCCL_IN_PROGRESS);
+  for (const auto& other : admission_->introductions())
+    if (wish_of(other) == wish) return Status::error("another process has taken that rank's place", GCCL_IN_PROGRESS);
+  return {};
 }
 
 // The admitting member's.
@@ -310,13 +338,15 @@ Status Recovery::Growing::make(const Members& group, Members m, Over& over, std:
     if (std::ranges::count(m.world_rank, group.world_rank[r]) > 0) left.push_back(r);
   if (Status s = admit(group, left, over, &wishes); !s.ok()) return s;
   if (wishes.empty()) return CommunicatorCore::create(parent_.team().world, std::move(m), over, out);
-  const Places places = Places::of(group.size(), left, wishes);
+  const Places places = growth_.policy == GCCL_REJOIN ? Places::by_start(growth_.started_as, left, wishes)
+                                                      : Places::of(group.size(), left, wishes);
   if (admission_)
     if (Status s = admission_->admit(places.joined, places.size()); !s.ok()) return s;
   const std::shared_ptr<World> world = world_like(parent_.world(), places.members[m.rank], places.size());
   world->joined = places.joined;
   std::ranges::sort(world->joined);
   world->was = places.was;
+  world->started_as = places.started_as;
   Together exchange(over, places, leader_, admission_.get());
   if (Status s = connect_world(world, exchange, kConnectMs, out); !s.ok()) return s;
   return admission_ ? admission_->all_there() : Status();
@@ -325,7 +355,7 @@ Status Recovery::Growing::make(const Members& group, Members m, Over& over, std:
 void Recovery::Growing::all_have(CommunicatorCore& made, std::uint64_t flags) {
   if (&made.world() == &parent_.world()) return;  // nobody joined
   const std::vector<std::byte> word =
-      growth_.word ? growth_.word(flags, made.world().was) : std::vector<std::byte>{std::byte(0)};
+      growth_.word ? growth_.word(flags, made.world()) : std::vector<std::byte>{std::byte(0)};
   made.world().recovery->say_admitted(made.members(), word);
   if (admission_) admission_->confirm(word);
 }
@@ -351,6 +381,8 @@ Status Recovery::await_admission(const Members& members, std::span<const Rank> j
   Group& g = group_of(members);
   fault::RankSet others = fault::RankSet::below(members.size());
   for (const Rank r : joined) others = others - fault::RankSet{r};
+  // All members are about to agree: one that has confirmed nothing for so long is stopped, or cut off.
+  const std::int64_t silent_ns = time_limit(detection_ms_ + kDecideMs);
   std::int64_t until_ns = time_limit(-1);
   Status s;
   for (;; changed_.wait_for(lock, std::chrono::milliseconds(20))) {
@@ -362,7 +394,7 @@ Status Recovery::await_admission(const Members& members, std::span<const Rank> j
     if (verdict == Applicant::Verdict::member) *word = applicant.word();
     if (verdict == Applicant::Verdict::member) break;
     if (verdict == Applicant::Verdict::again) s = Status::error("the members begin anew", GCCL_ERR_PEER_LOST);
-    if (verdict == Applicant::Verdict::gone && g.wanted == 0) {
+    if ((verdict == Applicant::Verdict::gone || now_ns() >= silent_ns) && g.wanted == 0) {
       want_from(g, kAdmitted, 0);
       until_ns = time_limit(detection_ms_ + kDecideMs);
       wake();

@@ -49,8 +49,10 @@ struct Growth {
   Rank most = 0;  // so many; or, with a policy, as many as `size` is more than those that are left
   Rank size = 0;
   std::int64_t wait_ms = 0;
-  // From the flags that all have agreed on, and World::was. Not empty.
-  std::function<std::vector<std::byte>(std::uint64_t flags, const std::vector<Rank>& was)> word = {};
+  // rejoin: the ranks that the members were started as, below `size` and in ascending order, in which they stay.
+  std::vector<Rank> started_as = {};
+  // From the flags that all have agreed on, and what they have made. Not empty.
+  std::function<std::vector<std::byte>(std::uint64_t flags, const World& made)> word = {};
 };
 
 class Recovery {

@@ -32,6 +32,14 @@ bool needs_confirmation(const Descriptor& what) { return what.kind != std::uint8
 
 constexpr ShortCalls::Key kConfirmation{.kind = kRecvKind, .count = 0};  // no collective has this kind
 
+// Below `size`.
+std::vector<Rank> all_but(const std::vector<Rank>& these, Rank size) {
+  std::vector<Rank> others;
+  for (Rank r = 0; r < size; ++r)
+    if (std::ranges::count(these, r) == 0) others.push_back(r);
+  return others;
+}
+
 Work confirmation() {
   Work w;
   w.what = {.kind = std::uint8_t(Collective::barrier), .purpose = Purpose::confirm, .dtype = GCCL_UINT8};
@@ -237,7 +245,8 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
 
 std::vector<std::byte> Survival::Joined::encoded() const {
   BytesOut out;
-  out.u8(std::uint8_t(policy)).u32(calls).u32(full);
+  out.u8(std::uint8_t(policy)).u32(calls).u32(full).u32(Rank(missing.size()));
+  for (const Rank r : missing) out.u32(r);
   for (const Rank r : behind) out.u32(r);
   return out.take();
 }
@@ -247,6 +256,7 @@ bool Survival::Joined::parse(std::span<const std::byte> bytes, Joined* out) {
   out->policy = GCCL_Failure_policy(in.u8());
   out->calls = in.u32();
   out->full = in.u32();
+  for (Rank n = in.u32(); n > 0 && in.ok(); --n) out->missing.push_back(in.u32());
   while (in.ok() && !in.rest().empty()) out->behind.push_back(in.u32());
   return in.ok() && out->policy <= GCCL_REJOIN;
 }
@@ -255,6 +265,7 @@ void Survival::go_on_as(const Joined& joined) {
   recover_by(joined.policy);
   calls_ = joined.calls;
   full_ = joined.full;
+  missing_ = joined.missing;
   note_joined(joined.behind);
 }
 
@@ -277,14 +288,14 @@ void Survival::note_joined(const std::vector<Rank>& behind) {
 
 // What those that join are to know: the next call that all carry out has the number behind `calls`. Where all have
 // completed the last one that any of them is in, that ends well, and the one after it is handed back.
-std::vector<std::byte> Survival::word_to_joined(std::uint64_t flags, std::uint32_t call,
-                                                const std::vector<Rank>& was) const {
+std::vector<std::byte> Survival::word_to_joined(std::uint64_t flags, std::uint32_t call, const World& made) const {
   const std::uint32_t last = Agreed::furthest(flags, call);
   const bool completed = (flags & Agreed::completed(last)) != 0;
   return Joined{.policy = policy_,
                 .calls = completed ? last + 1 : last,
                 .full = full_,
-                .behind = behind(was, (flags & Agreed::completed(call)) != 0)}
+                .missing = policy_ == GCCL_REJOIN ? all_but(made.started_as, full_) : std::vector<Rank>(),
+                .behind = behind(made.was, (flags & Agreed::completed(call)) != 0)}
       .encoded();
 }
 
@@ -298,7 +309,8 @@ Status Survival::remake(std::uint32_t call, std::uint64_t* flags, std::unique_pt
       .wait_ms = wait_ms >= 0             ? wait_ms
                  : policy_ == GCCL_REJOIN ? kRejoinWaitMs
                                           : 0,
-      .word = [&](std::uint64_t agreed, const std::vector<Rank>& was) { return word_to_joined(agreed, call, was); }};
+      .started_as = policy_ == GCCL_REJOIN ? all_but(missing_, full_) : std::vector<Rank>(),
+      .word = [&](std::uint64_t agreed, const World& world) { return word_to_joined(agreed, call, world); }};
   return recovery.grow(c_, growth, made, flags);
 }
 
@@ -319,6 +331,15 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
   for (Rank r = 0; r < before.size(); ++r)
     if (std::ranges::count(was, r) == 0) gone.push_back(r);
   const std::vector<Rank> behind = this->behind(was, *completed);
+  std::vector<Rank> missing;
+  if (policy_ == GCCL_REJOIN) {
+    std::vector<Rank> present = made->world().started_as;
+    if (const std::vector<Rank> were = all_but(missing_, full_); !joined) {
+      present.clear();
+      for (const Rank r : was) present.push_back(were[r]);
+    }
+    missing = all_but(present, full_);
+  }
   assert(joined || made->size() + gone.size() == before.size());
   const std::string lost = gone.empty() ? "a connection" : before.names(gone);
   std::string change = fmt::format("ranks have other numbers now: lost {}, and {} go on, this one as rank {}", lost,
@@ -327,6 +348,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
                                    made->rank());
   vain_ = gone.empty() && !joined ? vain_ + 1 : 0;
   c_.adopt(*made, gone.size());
+  missing_ = std::move(missing);
   made.reset();
   if (joined) c_.team().world->shrinker = &c_;
   if (!joined && before.world) c_.team().world->joined.clear();
@@ -348,6 +370,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
 void Survival::recover_by(GCCL_Failure_policy policy) {
   policy_ = policy;
   full_ = c_.size();
+  missing_.clear();
   const CommunicatorCore* self = &c_;
   if (recovers())
     c_.team().world->shrinker = &c_;

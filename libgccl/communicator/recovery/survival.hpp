@@ -68,7 +68,8 @@ class Survival {
     GCCL_Failure_policy policy = GCCL_FAIL;
     std::uint32_t calls = 0;
     Rank full = 0;
-    std::vector<Rank> behind = {};  // who have joined earlier, and know as little
+    std::vector<Rank> missing = {};  // rejoin: of `full`, in the numbers that ranks were started as
+    std::vector<Rank> behind = {};   // who have joined earlier, and know as little
     std::vector<std::byte> encoded() const;
     // False: these bytes are none.
     static bool parse(std::span<const std::byte> bytes, Joined* out);
@@ -118,12 +119,13 @@ class Survival {
   bool has_made_calls() const;
   void note_joined(const std::vector<Rank>& behind);
   std::vector<Rank> behind(const std::vector<Rank>& was, bool completed) const;
-  std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call, const std::vector<Rank>& was) const;
+  std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call, const World& made) const;
   void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
   CommunicatorCore& c_;
   GCCL_Failure_policy policy_ = GCCL_FAIL;
   Rank full_ = 0;                     // so many ranks there are when all that have failed are replaced
+  std::vector<Rank> missing_;         // rejoin: which of these numbers, in ascending order; the others have their order
   std::atomic<bool> noticed_{false};  // the failure under which the communicator is now
   bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers
   // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
