@@ -118,8 +118,10 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
 
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
+  // Where all messages begin at once, the mean of near and far ones is less than a far one takes.
   if (m.all.known())
-    return pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, m.all.stretch, bytes, m, steps_each, v.channels);
+    return std::max(m.widest(v).alpha_ns, pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, m.all.stretch,
+                                                      bytes, m, steps_each, v.channels));
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }
