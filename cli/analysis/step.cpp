@@ -113,10 +113,10 @@ int Steps::play() {
            {"step_us", "tokens_per_s", "mfu_percent", "compute_us", "slowed_us", "exposed_us", "bubble_us", "kinds"})
         result["what_if"].back()[key] = other->result[key];
     }
-    if (!a.scenario_out.empty()) write_scenario(a, *step);
     if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
     if (!a.html.empty()) write_output(a.html, llm::step_page(*step));
     if (!a.trace.empty()) write_output(a.trace, llm::step_trace(*step));
+    if (!a.scenario_out.empty()) write_scenario(a, *step);
     if (a.json != "-") write_stdout(llm::step_text(*step, a.quiet));
     return result["ok"].get<bool>() ? 0 : 1;
   } catch (const sim::Interrupted&) {

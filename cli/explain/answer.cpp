@@ -108,7 +108,10 @@ class ExplanationBuilder {
         : !nccl ? "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)"
         : nccl_model().empty() ? "NCCL has no other way, whatever the size"
                                : "the lowest time in NCCL's own model (select/others/nccl_model.hpp)";
-    if (!o.algorithm) return out;
+    if (!o.algorithm) {
+      out["algorithm"] = nullptr;
+      return out;
+    }
     CostModels models = stairs_.machine();
     std::size_t first = 0;
     for (std::size_t p = 0; p < models.size(); ++p)

@@ -52,7 +52,9 @@ void add_fitting(const ParallelQuestion& q, Json document, double& least_GB, std
       document["recompute"] = recompute;
       double memory = 0;
       try {
-        memory = most_memory_GB(read_workload(json::Node::parse(document.dump(), q.file)));
+        const LlmWorkload w = read_workload(json::Node::parse(document.dump(), q.file));
+        if (zero > 1 && w.parallel.dense_data() == 1 && w.parallel.expert_data() == 1) return;  // nothing to share out
+        memory = most_memory_GB(w);
       } catch (const json::InputError&) {
         return;  // what does not divide
       }

@@ -179,7 +179,7 @@ std::string headline(const Json& e) {
                                     : fmt::format("; GCCL takes {}: {} predicted", plan_text(e["candidates"][0]),
                                                   format_time(number_of(e["candidates"][0], "predicted_us"))));
   std::string text = fmt::format("{} takes {}", who, text_of(c["theirs"]));
-  if (c.contains("algorithm")) {
+  if (c["algorithm"].is_string()) {
     text += fmt::format("; GCCL's {} is predicted to take {}", plan_text(c), format_time(number_of(c, "predicted_us")));
     if (!e["candidates"].empty()) {
       const double best = number_of(e["candidates"][0], "predicted_us"), theirs = number_of(c, "predicted_us");

@@ -251,7 +251,9 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files, cons
       escaped(d["dtype"].get<std::string>()), d["simulated"].get<std::size_t>(),
       d["cells"].size() +
           std::size_t(std::ranges::count_if(d["between"], [](const Json& p) { return p.contains("tried"); })),
-      d["complete"].get<bool>() ? "" : "; <span class=\"badge bad\">interrupted</span>");
+      !d["failed"].empty()        ? "; <span class=\"badge bad\">incomplete</span>"
+      : d["complete"].get<bool>() ? ""
+                                  : "; <span class=\"badge bad\">interrupted</span>");
   body +=
       "<div class=\"card headlines\"><h3>How much longer than the fastest of all algorithms, at the sizes asked "
       "for</h3><table "

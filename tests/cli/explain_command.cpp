@@ -195,6 +195,8 @@ TEST_CASE("control characters in a cluster's name tear no text apart, and the do
   }
   CHECK(schema("sim/report/explanation.schema.json")
             .accepts(explained({"polaris", "--bytes", "1KiB", "--ranks", "8", "--as", "nccl"})));
+  CHECK(schema("sim/report/explanation.schema.json")
+            .accepts(explained({"polaris", "--collective", "barrier", "--ranks", "8", "--as", "nccl"})));
   const std::string json = (folder.path / "t.json").string();
   const std::vector<std::string> sweep{"tune",          file,        "--quiet", "--ranks", "2", "--bytes", "64",
                                        "--collectives", "allgather", "--json",  json};

@@ -1,6 +1,8 @@
 // Workloads through gccl run, as a user meets them.
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "sim/llm/pricing.hpp"
 #include "sim/report/table.hpp"
@@ -226,6 +228,18 @@ TEST_CASE("an expectation that breaks gives exit code 1") {
   CHECK(e.out.find("BROKEN  max_step_us: 1; found") != std::string::npos);
 }
 
+TEST_CASE("a step that communicates nothing has results, and no scenario") {
+  const Folder folder;
+  Json document = small_step();
+  document["parallel"] = {{"tensor", 1}, {"data", 1}, {"pipeline", 1}};
+  const std::string json = (folder.path / "r.json").string(), out = (folder.path / "s.json").string();
+  const std::string file = folder.write("w.json", document.dump()).string();
+  const Ended e = run_gccl({"run", file, "--quiet", "--json", json, "--scenario-out", out});
+  CHECK(e.code == 2);
+  CHECK(e.err.find("the step communicates nothing") != std::string::npos);
+  CHECK(json_at(json)["step_us"].get<double>() > 0);
+}
+
 TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in order") {
   const Folder folder;
   Json document = small_step();
@@ -237,6 +251,13 @@ TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in
   REQUIRE(e.code == 0);
   const Json plans = Json::parse(e.out)["plans"];
   REQUIRE(plans.size() > 10);
+  // What shares out nothing is one way, whatever its stage of ZeRO.
+  std::set<std::string> ways;
+  for (Json p : plans) {
+    if (p["data"] == 1) p.erase("zero");
+    for (const char* key : {"memory_GB", "estimate_us", "step_us", "mfu_percent", "bubble_us"}) p.erase(key);
+    CHECK_MESSAGE(ways.insert(p.dump()).second, p.dump());
+  }
   double before = 0;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const Json& p = plans[i];

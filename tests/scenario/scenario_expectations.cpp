@@ -116,6 +116,15 @@ TEST_CASE("a run is held against another run of the scenario, point by point") {
   CHECK(broken["expectations"][0]["found"] ==
         "ring at 64 B (model) takes 100 % longer than \"healthy\" (0.032 us, "
         "0.016 us); the worst of 4 results, 4 of which break it");
+  // Sizes that are rounded to one are of that.
+  Json rounded = healthy;
+  rounded["bytes"] = {61, 63};
+  rounded.erase("groups");
+  Json stated = rounded;
+  stated["label"] = "stated";
+  stated["bytes"] = 64;
+  stated["expect"] = {{"within_percent_of", {{"run", "healthy"}, {"percent", 0}}}};
+  CHECK(result_of(plan_of(Json::array({rounded, stated})))["ok"] == true);
   // Runs of several collectives have one time each.
   const Json whole = {{"label", "all"}, {"sequence", {{{"collective", "barrier"}}}}};
   Json part = whole;

@@ -76,7 +76,9 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
       continue;
     if (!row.single) return i;
     const auto &a = r.stated_bytes, &b = row.stated_bytes;
-    if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) == a.end()) continue;
+    const bool stated_alike = std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+    const auto same = [&](const char* key) { return field(*r.json, key) == field(*row.json, key); };
+    if (!stated_alike && !(same("bytes") && same("dtype"))) continue;  // what was stated may be rounded to one size
     if (r.algorithm == row.algorithm) return i;
     if (r.automatic && row.automatic) chosen = i;
   }
