@@ -40,6 +40,8 @@ class Applicant;
 class CommunicatorCore;
 class Metrics;
 
+struct World;
+
 // Which processes may join, and what they learn. They get the places of ranks that have failed: the one that they
 // were started as, else the lowest; and then those behind all others.
 struct Growth {
