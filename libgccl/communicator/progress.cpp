@@ -72,7 +72,7 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
     }
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
-      if (limited)
+      if (limited || made == Progress::something)
         supervisor_.check_at_times();  // a caller may wait for no time at all again and again
       else
         supervisor_.check();
