@@ -1,10 +1,7 @@
 #include "libgccl/bootstrap/applicant.hpp"
 
 #include <fmt/core.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,6 +12,7 @@
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/net/bytes.hpp"
 #include "libgccl/net/handshake.hpp"
+#include "libgccl/net/socket.hpp"
 
 namespace gccl {
 namespace {
@@ -30,15 +28,6 @@ bool ready(int fd, short events, Deadline deadline) {
     if (::poll(&p, 1, deadline.poll_ms()) > 0) return true;
   }
   return false;
-}
-
-// A member whose machine is gone, or cut off, says nothing for as long as this process waits: some ten seconds then.
-void keep_alive(int fd) {
-  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 4);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 }  // namespace
@@ -135,7 +124,7 @@ Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& toke
   if (Status s = shake_hands(at, token, again); !s.ok()) return s;
   if (!write_join_frame(fd_.get(), {JoinFrame::Kind::introduction, introduction_}, kReachMs))
     return Status::error(fmt::format("{} has gone", at.text()), GCCL_ERR_PEER_LOST);
-  keep_alive(fd_.get());
+  keep_alive(fd_.get(), 4, 2, 3);  // a member whose machine is gone, or cut off, says nothing
   JoinFrame frame;
   if (Status s = await_admission(token, &frame); !s.ok())
     return Status::error(fmt::format("{}: {}", at.text(), s.text()), s.code());

@@ -396,6 +396,14 @@ Status set_nodelay(int fd) {
                                                                          : system_error("TCP_NODELAY", errno);
 }
 
+void keep_alive(int fd, int idle_s, int interval_s, int probes) {
+  const auto set = [fd](int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+}
+
 void allow_descriptors(std::size_t count) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;

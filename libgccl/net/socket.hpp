@@ -153,6 +153,8 @@ Status dial(const SocketAddress& address, Fd* out, int* error = nullptr);
 Status dialled(int fd, const SocketAddress& address, int* error = nullptr);
 
 Status set_nodelay(int fd);
+// A connection on which nothing was heard for idle_s seconds, nor of so many probes, ends.
+void keep_alive(int fd, int idle_s, int interval_s, int probes);
 
 // Raises the limit of open descriptors in the process to this many, as far as the hard limit allows (RLIMIT_NOFILE).
 void allow_descriptors(std::size_t count);

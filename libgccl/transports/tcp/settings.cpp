@@ -94,10 +94,7 @@ Status read_settings(const Environment& environment, Settings* out) {
 void keep_alive(int fd, const Settings& settings) {
   const int limit_s = int(settings.peer_timeout / std::chrono::seconds(1));
   const int idle_s = std::max(1, limit_s / 3), interval_s = std::max(1, (limit_s - idle_s) / kProbes);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, std::max(1, (limit_s - idle_s) / interval_s));
+  gccl::keep_alive(fd, idle_s, interval_s, std::max(1, (limit_s - idle_s) / interval_s));
 }
 
 bool vanished(int fd, const Settings& settings) {
