@@ -19,9 +19,26 @@ namespace gccl {
 namespace {
 
 constexpr std::string_view kPlace = "gccl-join-place/2";
-constexpr std::size_t kFileMax = 4096;
 // One that asks whether somebody listens may hold the port for a moment.
 constexpr std::int64_t kListenMs = 2000;
+
+// What such a file says; as they are where there is none.
+Status read_place(const std::string& path, std::vector<SocketAddress>* at, JoinPlace::Token* token) {
+  std::vector<std::byte> bytes;
+  bool found = false;
+  if (Status s = read_store_file(path, 4096, &bytes, &found); !s.ok() || !found) return s;
+  SocketAddress::Wire wire{};
+  const std::size_t head = kPlace.size() + token->size();
+  if (bytes.size() <= head || (bytes.size() - head) % wire.size() != 0 || !starts_with(bytes, kPlace))
+    return Status::error(fmt::format("{} makes no sense: is it of the same release?", path), GCCL_ERR_SYSTEM);
+  BytesIn in(std::span<const std::byte>(bytes).subspan(kPlace.size()));
+  std::ranges::copy(in.raw(token->size()), token->begin());
+  while (!in.rest().empty()) {
+    std::ranges::copy(in.raw(wire.size()), wire.begin());
+    if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) at->push_back(a);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -73,11 +90,9 @@ Status JoinPlace::listen(Fd* listener, Token* token) const {
 void JoinPlace::leave(const Token& token) const {
   if (url_.at) return;
   const auto has_token = [&](const std::string& path) {
-    std::vector<std::byte> bytes;
-    bool found = false;
-    return read_store_file(path, kFileMax, &bytes, &found).ok() && found &&
-           bytes.size() >= kPlace.size() + token.size() &&
-           std::equal(token.begin(), token.end(), bytes.begin() + kPlace.size());
+    std::vector<SocketAddress> at;
+    Token found{};
+    return read_place(path, &at, &found).ok() && found == token;
   };
   if (!has_token(file())) return;
   // Another member may write the file just now: so it is looked at once more, under a name of its own.
@@ -98,20 +113,7 @@ Status JoinPlace::find(std::vector<SocketAddress>* at, Token* token) const {
       if (Status s = check_reach({.at = *url_.at, .secret = secret_}, a); !s.ok()) return s;
     return {};
   }
-  std::vector<std::byte> bytes;
-  bool found = false;
-  if (Status s = read_store_file(file(), kFileMax, &bytes, &found); !s.ok() || !found) return s;
-  SocketAddress::Wire wire{};
-  const std::size_t head = kPlace.size() + token->size();
-  if (bytes.size() <= head || (bytes.size() - head) % wire.size() != 0 || !starts_with(bytes, kPlace))
-    return Status::error(fmt::format("{} makes no sense: is it of the same release?", file()), GCCL_ERR_SYSTEM);
-  BytesIn in(std::span<const std::byte>(bytes).subspan(kPlace.size()));
-  std::ranges::copy(in.raw(token->size()), token->begin());
-  while (!in.rest().empty()) {
-    std::ranges::copy(in.raw(wire.size()), wire.begin());
-    if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) at->push_back(a);
-  }
-  return {};
+  return read_place(file(), at, token);
 }
 
 }  // namespace gccl
