@@ -76,23 +76,18 @@ using Subject = std::tuple<std::string, std::string, std::size_t>;
 // the first one's, so it goes with the next tests of other calls, if any, into a diagnosis of its own.
 std::vector<Subject> subjects_of(const std::vector<Measurement>& rows) {
   using Test = std::pair<std::string, std::size_t>;  // file, and which of its tests
-  using Kind = std::pair<std::string, std::string>;
-  const auto kind_of = [](const Measurement& m) { return Kind{m.system, kind_of_note(m.note)}; };
-  std::map<std::tuple<Kind, MeasuredCurve, Count>, std::set<Test>> tests;
-  std::map<std::pair<Kind, Test>, std::size_t> turns;  // how many of the same calls come before
+  const auto test_of = [](const Measurement& m) { return Test{m.at.file, m.test}; };
+  std::vector<Subject> subjects;
+  std::map<std::tuple<Subject, MeasuredCurve, Count>, std::set<Test>> tests;
+  std::map<std::pair<Subject, Test>, std::size_t> turns;  // how many of the same calls come before
   for (const Measurement& m : rows) {
-    const Kind kind = kind_of(m);
-    const Test test{m.at.file, m.test};
-    std::set<Test>& same = tests[{kind, curve_of(m), m.bytes}];
-    if (!same.insert(test).second) continue;
-    std::size_t& turn = turns[{kind, test}];
+    const Subject& first = subjects.emplace_back(m.system, kind_of_note(m.note), 0);
+    std::set<Test>& same = tests[{first, curve_of(m), m.bytes}];
+    if (!same.insert(test_of(m)).second) continue;
+    std::size_t& turn = turns[{first, test_of(m)}];
     turn = std::max(turn, same.size() - 1);
   }
-  std::vector<Subject> subjects;
-  for (const Measurement& m : rows) {
-    const Kind kind = kind_of(m);
-    subjects.emplace_back(kind.first, kind.second, turns[{kind, {m.at.file, m.test}}]);
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i) std::get<2>(subjects[i]) = turns[{subjects[i], test_of(rows[i])}];
   return subjects;
 }
 
