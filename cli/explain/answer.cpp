@@ -100,7 +100,7 @@ class ExplanationBuilder {
   // Theirs, and how long GCCL's row of it is predicted to take.
   Json other_choice() const {
     const OtherChoice o = other(call_.count);
-    Json out = {{"theirs", o.theirs.empty() ? Json() : Json(o.theirs)}, {"note", o.note}};
+    Json out = {{"theirs", o.theirs.empty() ? Json() : Json(o.theirs)}, {"note", o.note}, {"algorithm", nullptr}};
     const bool nccl = q_.as == PlannerKind::nccl;
     out["decided"] =
         o.theirs.empty()
@@ -108,10 +108,7 @@ class ExplanationBuilder {
         : !nccl ? "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)"
         : nccl_model().empty() ? "NCCL has no other way, whatever the size"
                                : "the lowest time in NCCL's own model (select/others/nccl_model.hpp)";
-    if (!o.algorithm) {
-      out["algorithm"] = nullptr;
-      return out;
-    }
+    if (!o.algorithm) return out;
     CostModels models = stairs_.machine();
     std::size_t first = 0;
     for (std::size_t p = 0; p < models.size(); ++p)

@@ -159,7 +159,10 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
-  if (running()) own_self() != MPI_COMM_NULL ? end_once() : print_stats_on_rank_0();  // MPI_Init was not called here
+  if (running() && own_self() != MPI_COMM_NULL)
+    end_once();
+  else if (running())  // MPI was started past the drop-in
+    print_stats_on_rank_0();
   return PMPI_Finalize();
 }
 
