@@ -45,8 +45,10 @@ TEST_CASE("data too large to be packed is MPI's error for it, and no exception")
 }
 #endif
 
-#ifdef OPEN_MPI
-TEST_CASE("MPI_Waitall returns where one request has failed, also while a collective is in flight") {
+// Rank 0 calls wait_too_short(comm, request) of a message that is longer than its buffer, while a sum is in flight that
+// rank 1 begins afterwards; then wait() of the sum.
+template <class WaitTooShort>
+void beside_a_sum(const WaitTooShort& wait_too_short, int (*wait)(MPI_Request*, MPI_Status*)) {
   const Returning own;
   const auto& [rank, size, comm] = own;
   if (size == 1) return;
@@ -54,27 +56,37 @@ TEST_CASE("MPI_Waitall returns where one request has failed, also while a collec
   const int four[4] = {};
   MPI_Request of_sum = MPI_REQUEST_NULL;
   if (rank == 0) {
-    int late = 0;
-    MPI_Request both[2];
-    MPI_Status status[2];
-    MPI_Irecv(&token, 1, MPI_INT, 1, 1, comm, &both[0]);
-    MPI_Irecv(&late, 1, MPI_INT, 1, 2, comm, &both[1]);
+    MPI_Request too_short;
+    MPI_Irecv(&token, 1, MPI_INT, 1, 1, comm, &too_short);
     MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &of_sum);
-    CHECK(error_class(MPI_Waitall(2, both, status)) == MPI_ERR_IN_STATUS);
-    CHECK(error_class(status[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
-    CHECK(error_class(status[1].MPI_ERROR) == MPI_ERR_PENDING);
-    MPI_Send(&token, 1, MPI_INT, 1, 3, comm);
-    MPI_Wait(&both[1], MPI_STATUS_IGNORE);
+    wait_too_short(comm, &too_short);
+    MPI_Send(&token, 1, MPI_INT, 1, 2, comm);
   } else {
     if (rank == 1) {
       MPI_Send(four, 4, MPI_INT, 0, 1, comm);
-      MPI_Recv(&token, 1, MPI_INT, 0, 3, comm, MPI_STATUS_IGNORE);
-      MPI_Send(&token, 1, MPI_INT, 0, 2, comm);
+      MPI_Recv(&token, 1, MPI_INT, 0, 2, comm, MPI_STATUS_IGNORE);
     }
     MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &of_sum);
   }
-  MPI_Wait(&of_sum, MPI_STATUS_IGNORE);
+  wait(&of_sum, MPI_STATUS_IGNORE);
   CHECK(sum == size);
+}
+
+#ifdef OPEN_MPI
+TEST_CASE("MPI_Waitall returns where one request has failed, also while a collective is in flight") {
+  beside_a_sum(
+      [](MPI_Comm comm, MPI_Request* too_short) {
+        int late = 0, own = 0;
+        MPI_Request both[2] = {*too_short, MPI_REQUEST_NULL};
+        MPI_Status status[2];
+        MPI_Irecv(&late, 1, MPI_INT, 0, 3, comm, &both[1]);
+        CHECK(error_class(MPI_Waitall(2, both, status)) == MPI_ERR_IN_STATUS);
+        CHECK(error_class(status[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
+        CHECK(error_class(status[1].MPI_ERROR) == MPI_ERR_PENDING);
+        MPI_Send(&own, 1, MPI_INT, 0, 3, comm);
+        MPI_Wait(&both[1], MPI_STATUS_IGNORE);
+      },
+      MPI_Wait);
 }
 #endif
 
@@ -120,32 +132,16 @@ TEST_CASE("an error handler may leave a call by longjmp, and later ones complete
 }
 
 TEST_CASE("an error handler may leave a wait by longjmp, and MPI's own waits complete what is in flight") {
-  const Returning own;
-  const auto& [rank, size, comm] = own;
-  if (size == 1) return;
-  int one = 1, sum = 0, token = 0;
-  const int four[4] = {};
-  MPI_Request of_sum = MPI_REQUEST_NULL;
-  if (rank == 0) {
-    MPI_Errhandler handler;
-    MPI_Comm_create_errhandler(leave, &handler);
-    MPI_Comm_set_errhandler(comm, handler);
-    MPI_Request too_short;
-    MPI_Irecv(&token, 1, MPI_INT, 1, 1, comm, &too_short);
-    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &of_sum);
-    CHECK(wait_leaves_by_longjmp(&too_short));
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Errhandler_free(&handler);
-    MPI_Send(&token, 1, MPI_INT, 1, 2, comm);
-  } else {
-    if (rank == 1) {
-      MPI_Send(four, 4, MPI_INT, 0, 1, comm);
-      MPI_Recv(&token, 1, MPI_INT, 0, 2, comm, MPI_STATUS_IGNORE);
-    }
-    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &of_sum);
-  }
-  PMPI_Wait(&of_sum, MPI_STATUS_IGNORE);  // as a tool's does
-  CHECK(sum == size);
+  beside_a_sum(
+      [](MPI_Comm comm, MPI_Request* too_short) {
+        MPI_Errhandler handler;
+        MPI_Comm_create_errhandler(leave, &handler);
+        MPI_Comm_set_errhandler(comm, handler);
+        CHECK(wait_leaves_by_longjmp(too_short));
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        MPI_Errhandler_free(&handler);
+      },
+      PMPI_Wait);  // as a tool's does
 }
 
 [[gnu::noinline]] bool freeing_leaves_by_longjmp(MPI_Comm comm) {
