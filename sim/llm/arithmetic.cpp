@@ -30,8 +30,16 @@ double attention_parameters(const Model& m) {
 double block_parameters(const Model& m, Count ffn) { return (m.gated ? 3.0 : 2.0) * double(m.hidden) * double(ffn); }
 
 // The activations of one feed-forward block of this width: its input, what its matrices leave, a mask.
-double block_activation(const Model& m, Count ffn) {
-  return 2.0 * double(m.hidden) + (m.gated ? 6.0 : 4.0) * double(ffn);
+double block_activation(const Model& m, Count ffn, double each) {
+  return each * (double(m.hidden) + (m.gated ? 3.0 : 2.0) * double(ffn));
+}
+
+// Of these bytes of a token those that without sequence parallelism are whole on every tensor rank: what lies between
+// the blocks.
+double between_blocks(const LlmWorkload& w, Recompute recompute) {
+  const double each = size_of(w.dtype), h = double(w.model.hidden);
+  if (w.parallel.sequence) return 0;
+  return recompute == Recompute::full ? each * h : (4 * each + 2) * h;
 }
 
 }  // namespace
@@ -69,18 +77,26 @@ double active_parameters(const Model& m) {
   return sum;
 }
 
-double attention_core_flops(const Model& m, double context, bool causal) {
-  const double heads = double(m.heads);
+CoreFlops attention_core_flops(const Model& m, double context, bool causal) {
   const double scores = m.latent ? double(m.latent->nope_dim + m.latent->rope_dim) : double(m.head_dim);
   const double values = m.latent ? double(m.latent->value_dim) : double(m.head_dim);
-  return 2 * context * heads * (scores + values) * (causal ? 0.5 : 1);
+  const double each = 2 * context * double(m.heads) * (causal ? 0.5 : 1);
+  return {each * scores, each * values};
+}
+
+double decoded_core_flops(const Model& m, double context) {
+  if (!m.latent) return attention_core_flops(m, context, false).sum();
+  return 2 * context * double(m.heads) * (2 * double(m.latent->kv_rank) + double(m.latent->rope_dim));
 }
 
 double step_flops(const LlmWorkload& w, bool causal) {
   const bool decode = w.phase == Phase::decode;
   const double tokens = double(w.global_batch) * (decode ? 1 : double(w.sequence));
-  const double core = attention_core_flops(w.model, double(w.sequence), causal && !decode) * double(w.model.layers);
-  return tokens * (2 * active_parameters(w.model) + core) * (w.phase == Phase::training ? 3 : 1);
+  const double core =
+      attention_core_flops(w.model, double(w.sequence), causal && !decode).sum() * double(w.model.layers);
+  const double output = 2 * embedding_parameters(w.model), layers = 2 * active_parameters(w.model) - output + core;
+  const double outputs = w.phase == Phase::prefill ? double(w.global_batch) : tokens;
+  return (tokens * layers + outputs * output) * (w.phase == Phase::training ? 3 : 1);
 }
 
 Count first_layer(const LlmWorkload& w, Count chunk) {
@@ -113,19 +129,19 @@ RankParameters rank_parameters(const LlmWorkload& w, Rank stage) {
   return all;
 }
 
-double activation_bytes(const LlmWorkload& w, bool moe, double routed) {
+double activation_bytes(const LlmWorkload& w, bool moe, double routed, Recompute recompute) {
   const Model& m = w.model;
-  const double h = double(m.hidden);
-  if (w.recompute == Recompute::full) return 2 * h;
+  const double h = double(m.hidden), each = size_of(w.dtype);  // a mask has bytes
+  if (recompute == Recompute::full) return each * h;
   const Widths width = widths(m);
   const double values = m.latent ? double(m.heads * m.latent->value_dim) : width.query;
-  // Input, queries, keys and values, what the core leaves, a mask; 11 h for plain attention.
-  double sum = 2 * h + 2 * (width.query + width.key_value) + 2 * values + h;
-  if (w.recompute == Recompute::none) sum += 5 * double(m.heads) * double(w.sequence);
-  sum += 4 * h;  // two normalisations
-  if (!moe) return sum + block_activation(m, m.ffn) + h;
+  // Input, queries, keys and values, what the core leaves, a mask; 11 h for plain attention of two bytes an element.
+  double sum = each * (h + width.query + width.key_value + values) + h;
+  if (recompute == Recompute::none) sum += (2 * each + 1) * double(m.heads) * double(w.sequence);
+  sum += 2 * each * h;  // two normalisations
+  if (!moe) return sum + block_activation(m, m.ffn, each) + h;
   const Experts& e = m.experts;
-  return sum + (double(e.top_k) * routed + double(e.shared)) * block_activation(m, e.ffn) + h;
+  return sum + (double(e.top_k) * routed + double(e.shared)) * block_activation(m, e.ffn, each) + h;
 }
 
 double layer_cache_bytes(const LlmWorkload& w) {
@@ -173,7 +189,8 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
     return all;
   }
   all.gradients = cut(2, gradient);
-  all.optimizer = cut(1, 12);
+  // Two moments, and with shorter weights a copy of them, all at least as long as f32.
+  all.optimizer = cut(1, each < 4 ? 12 : 2 * each);
   if (p.zero == 3) {
     // What a single rank has is never cut.
     double layer = 0;  // of those of the stage the one that gathers most
@@ -187,7 +204,8 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
     }
     const bool first = stage == 0, last = stage + 1 == p.pipeline && !(w.model.tied && w.chunks() == 1);
     all.gathered = layer * (2 * each + gradient);
-    if (p.dense_data() > 1) all.gathered += embedding_parameters(w.model) / p.tensor * (first + last) * each;
+    if (p.dense_data() > 1)
+      all.gathered += embedding_parameters(w.model) / p.tensor * (first + last) * (each + gradient);
   }
   // Micro-batches in flight on this stage, as many for each of its chunks (schedule.cpp).
   const Count m = w.micro_batches();
@@ -195,14 +213,21 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
       p.interleave == 1 ? p.pipeline - stage - 1 : (p.pipeline - stage - 1) * 2 + (p.interleave - 1) * p.pipeline;
   const double in_flight = double(std::min<Count>(ahead + 1, m * p.interleave)) / p.interleave;
   const double routed = w.model.experts.count > 0 ? imbalance(w) : 1;
+  const auto kept = [&](Count layer, Recompute recompute) {
+    const double whole = between_blocks(w, recompute);
+    const double sum = activation_bytes(w, w.model.moe(layer), routed, recompute);
+    return (whole + (sum - whole) / p.tensor) * w.tokens();
+  };
   for (Count c = stage; c < w.chunks(); c += p.pipeline) {
     const Count first = first_layer(w, c), layers = w.chunk_layers()[c];
-    // Without sequence parallelism what lies between the blocks is whole on every tensor rank.
-    const double whole = p.sequence ? 0 : (w.recompute == Recompute::full ? 2 : 10) * double(w.model.hidden);
-    for (Count l = first; l < first + layers; ++l)
-      all.activations +=
-          (whole + (activation_bytes(w, w.model.moe(l), routed) - whole) / p.tensor) * w.tokens() * in_flight;
+    for (Count l = first; l < first + layers; ++l) {
+      all.activations += kept(l, w.recompute) * in_flight;
+      if (w.recompute == Recompute::full) all.backward = std::max(all.backward, kept(l, Recompute::selective));
+    }
   }
+  if (stage + 1 == p.pipeline)  // a normalisation's input, the output layer's, and logits in f32
+    all.backward += w.tokens() * (2 * each * double(w.model.hidden) / (p.sequence ? p.tensor : 1) +
+                                  4 * double(w.model.vocabulary) / p.tensor);
   return all;
 }
 

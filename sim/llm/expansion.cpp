@@ -24,8 +24,9 @@ class Expander {
   }
 
   Expansion expansion() {
-    e_.dense = layer(false);
-    if (w_.model.experts.count > 0) e_.moe = layer(true);
+    const bool dense = has_layers(false), moe = has_layers(true);
+    if (dense) e_.dense = layer(false);
+    if (moe) e_.moe = layer(true);
     for (Count c = 0; c < w_.chunks(); ++c) add_chunk(c);
     const double between = w_.own_tokens() * double(w_.model.hidden);
     if (p_.pipeline > 1) {
@@ -36,14 +37,19 @@ class Expander {
       e_.embedding = add(Kind::embedding, "embedding gradients", Collective::allreduce, GroupSet::embedding,
                          embedding_parameters(w_.model) / p_.tensor, w_.gradient_dtype);
     if (training() && p_.zero == 3) {
-      e_.sharded_dense = sharded(false);
-      if (w_.model.experts.count > 0) e_.sharded_moe = sharded(true);
+      if (dense) e_.sharded_dense = sharded(false);
+      if (moe) e_.sharded_moe = sharded(true);
     }
     return std::move(e_);
   }
 
  private:
   bool training() const { return w_.phase == Phase::training; }
+  bool has_layers(bool moe) const {
+    for (Count l = 0; l < w_.model.layers; ++l)
+      if (w_.model.moe(l) == moe) return true;
+    return false;
+  }
 
   std::uint32_t add(Traffic t) {
     for (std::uint32_t i = 0; i < e_.traffic.size(); ++i)
@@ -71,11 +77,11 @@ class Expander {
     const double us = flops * tokens_ / p_.tensor / (c.card_TFLOPS * 1e6 * c.efficiency);
     if (w_.phase != Phase::decode) return us;
     const double reading_us = read_bytes / p_.tensor / (c.memory_GBps * 1e3 * c.memory_efficiency);
-    return c.card_TFLOPS > 0 ? std::max(us, reading_us) : reading_us;
+    return std::max(us, reading_us);
   }
 
   struct Times {
-    double mixing = 0, feeding = 0, core = 0;  // attention, feed-forward or experts; of attention its core
+    double mixing = 0, feeding = 0, scores = 0;  // attention, feed-forward or experts; of attention the scores
   };
   // Forward.
   Times times(bool moe) const {
@@ -83,7 +89,8 @@ class Expander {
     const LayerParameters p = layer_parameters(m, moe);
     const bool decode = w_.phase == Phase::decode;
     // In decoding each context rank has its part of the caches.
-    const double core = attention_core_flops(m, double(w_.sequence) / (decode ? p_.context : 1), !decode);
+    const CoreFlops causal = attention_core_flops(m, double(w_.sequence), true);
+    const double core = decode ? decoded_core_flops(m, double(w_.sequence) / p_.context) : causal.sum();
     double feeding = 2 * (p.active - p.attention), mixing = 2 * p.attention + core;
     if (moe) {
       const double experts = 2 * double(m.experts.top_k) * (p.experts / double(m.experts.count));
@@ -92,7 +99,7 @@ class Expander {
     }
     if (w_.compute.forward_us) {
       const double even = mixing + feeding / (moe ? imbalance_ : 1), us = *w_.compute.forward_us / e_.halves / even;
-      return {mixing * us, feeding * us, core * us};
+      return {mixing * us, feeding * us, causal.scores * us};
     }
     const double each = size_of(w_.dtype);
     const double cache = decode ? layer_cache_bytes(w_) / e_.halves * p_.tensor : 0;
@@ -102,7 +109,8 @@ class Expander {
       mixing_read += feeding_read - double(m.experts.top_k) * expert;  // router and shared experts
       feeding_read = experts_read() * expert * p_.tensor;
     }
-    return {time_us(mixing, mixing_read * each + cache), time_us(feeding, feeding_read * each), time_us(core, 0)};
+    return {time_us(mixing, mixing_read * each + cache), time_us(feeding, feeding_read * each),
+            time_us(causal.scores, 0)};
   }
   // Experts of a card whose weights one step of decoding reads: those that a token of its group is sent to.
   double experts_read() const {
@@ -117,11 +125,12 @@ class Expander {
   }
 
   // What the ranks of a tensor group do before and after a block; nothing where there is but one.
-  std::optional<std::uint32_t> tensor(Collective c) {
+  std::optional<std::uint32_t> tensor(Collective c) { return tensor(c, tokens_); }
+  std::optional<std::uint32_t> tensor(Collective c, double tokens) {
     if (p_.tensor == 1) return {};
     if (!p_.sequence && c != Collective::allreduce) return {};
     if (p_.sequence && c == Collective::allreduce) return {};
-    return add(Kind::tensor, "activations", c, GroupSet::tensor, tokens_ * double(w_.model.hidden), w_.dtype);
+    return add(Kind::tensor, "activations", c, GroupSet::tensor, tokens * double(w_.model.hidden), w_.dtype);
   }
   // Keys and values of the other context ranks (Llama 3, arXiv 2407.21783, section 3.3.2).
   std::optional<std::uint32_t> context(Collective c) {
@@ -198,10 +207,11 @@ class Expander {
       if (c.forward_us)
         for (Item& i : b) i.us = 0;  // stated backward times hold it
     }
-    const double again = w_.recompute == Recompute::selective && !c.forward_us ? t.core : 0;
-    const double mixing = c.forward_us && t.mixing + t.feeding == 0 ? *c.backward_us / 2 / e_.halves : twice * t.mixing,
-                 feeding =
-                     c.forward_us && t.mixing + t.feeding == 0 ? *c.backward_us / 2 / e_.halves : twice * t.feeding;
+    // Five products beside the forward pass's two (Dao 2023, arXiv 2307.08691, section 3.1), of which four are twice.
+    const double again = w_.recompute == Recompute::selective && !c.forward_us ? t.scores : 0;
+    const bool no_forward = c.forward_us && t.mixing + t.feeding == 0;
+    const auto backward = [&](double us) { return no_forward ? *c.backward_us / 2 / e_.halves : twice * us; };
+    const double mixing = backward(t.mixing), feeding = backward(t.feeding);
     if (moe) {
       communicate(b, expert(true));  // gradients go the way of the tokens
       compute(b, "experts, backward", feeding);
@@ -216,6 +226,7 @@ class Expander {
     }
     communicate(b, gather);
     communicate(b, gather, true);
+    communicate(b, context(Collective::allgather));  // no rank keeps those of others
     compute(b, "attention, backward", mixing + again);
     communicate(b, scatter);
     communicate(b, reduce);
@@ -236,8 +247,11 @@ class Expander {
     }
     if (c + 1 == w_.chunks()) {
       const double parameters = embedding_parameters(w_.model);
-      const double us = w_.compute.forward_us ? 0 : time_us(2 * parameters, parameters * size_of(w_.dtype));
-      communicate(plan.head.forward, gather);
+      const bool prompt = w_.phase == Phase::prefill;  // of which the last token alone goes on to the output
+      const double outputs = prompt ? double(w_.micro_batch) / e_.halves : tokens_;
+      const double us =
+          w_.compute.forward_us ? 0 : time_us(2 * parameters * outputs / tokens_, parameters * size_of(w_.dtype));
+      communicate(plan.head.forward, prompt ? tensor(Collective::allgather, outputs) : gather);
       compute(plan.head.forward, "output", us);
       if (training()) {
         compute(plan.head.backward, "output, backward", 2 * us);

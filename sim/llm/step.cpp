@@ -105,13 +105,10 @@ double sent(const PlayedStep& s, const Traffic& t, Rank in_node) {
 }
 
 Json memory_json(const Memory& m) {
-  return {{"weights_GB", m.weights / 1e9},
-          {"gradients_GB", m.gradients / 1e9},
-          {"optimizer_GB", m.optimizer / 1e9},
-          {"activations_GB", m.activations / 1e9},
-          {"cache_GB", m.cache / 1e9},
-          {"gathered_GB", m.gathered / 1e9},
-          {"sum_GB", m.sum() / 1e9}};
+  return {{"weights_GB", m.weights / 1e9},     {"gradients_GB", m.gradients / 1e9},
+          {"optimizer_GB", m.optimizer / 1e9}, {"activations_GB", m.activations / 1e9},
+          {"cache_GB", m.cache / 1e9},         {"gathered_GB", m.gathered / 1e9},
+          {"backward_GB", m.backward / 1e9},   {"sum_GB", m.sum() / 1e9}};
 }
 
 void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& rows) {
@@ -226,7 +223,8 @@ void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std
     const Model& m = x.model;
     return std::tuple(x.phase, x.parallel.tensor, x.parallel.context, x.micro_batch, x.sequence, x.recompute, m.hidden,
                       m.ffn, m.heads, m.kv_heads, m.head_dim, m.gated, m.latent, m.experts.count, m.experts.top_k,
-                      m.experts.shared, m.experts.ffn);
+                      m.experts.shared, m.experts.ffn, x.dtype,
+                      x.phase == Phase::decode ? x.parallel.expert : Rank(0));  // whose weights a card reads
   };
   if (work(w) != work(other))
     other.where.at("compute")

@@ -53,6 +53,12 @@ std::vector<Rank> stages_shown(Rank stages) {
   return all;
 }
 
+// Where not all stages are shown, how many.
+std::string some_of(Rank stages) {
+  const std::size_t shown = stages_shown(stages).size();
+  return shown < stages ? fmt::format(" ({} of {})", shown, stages) : "";
+}
+
 void legend(Canvas& c, double y, const std::vector<std::pair<std::string, std::string_view>>& items) {
   double x = kLeft;
   for (const auto& [words, color] : items) {
@@ -213,12 +219,12 @@ std::string went_to(const Json& r) {
 
 std::string memory(const Json& r) {
   std::vector<std::vector<std::string>> rows{
-      {"stage", "weights", "gradients", "optimiser", "activations", "cache", "gathered", "GB"}};
+      {"stage", "weights", "gradients", "optimiser", "activations", "cache", "gathered", "backward", "GB"}};
   for (const Rank i : stages_shown(Rank(r["stages"].size()))) {
     const Json& m = r["stages"][i]["memory"];
     rows.push_back({std::to_string(i)});
-    for (const char* key :
-         {"weights_GB", "gradients_GB", "optimizer_GB", "activations_GB", "cache_GB", "gathered_GB", "sum_GB"})
+    for (const char* key : {"weights_GB", "gradients_GB", "optimizer_GB", "activations_GB", "cache_GB", "gathered_GB",
+                            "backward_GB", "sum_GB"})
       rows.back().push_back(fmt::format("{:.2f}", m[key].get<double>()));
   }
   return table(rows, 1);
@@ -243,9 +249,9 @@ std::string step_page(const PlayedStep& s) {
           ? fmt::format(", {:.1f} % MFU", r["mfu_percent"].get<double>())
           : "",
       missing.empty() ? "" : fmt::format("<p>{}</p>", escaped("This step " + missing)), went_to(r));
-  body += fmt::format("<div class=\"card\"><h4>What the step's time goes to</h4>\n{}</div>\n", bars(s));
-  body += fmt::format("<div class=\"card\"><h4>Compute of the {}</h4>\n{}</div>\n",
-                      s.workload.chakra ? "ranks" : "stages", timeline(s, rows));
+  const std::string stages = (s.workload.chakra ? "ranks" : "stages") + some_of(s.graph.stages);
+  body += fmt::format("<div class=\"card\"><h4>What the step's time goes to, by {}</h4>\n{}</div>\n", stages, bars(s));
+  body += fmt::format("<div class=\"card\"><h4>Compute of the {}</h4>\n{}</div>\n", stages, timeline(s, rows));
   // One micro-batch's share of the step, from its middle on, on the middle stage.
   const double whole = s.timeline.step_us, each = whole / double(std::max<Count>(s.workload.micro_batches(), 1));
   const double from = s.workload.micro_batches() > 2 ? whole / 2 : 0, to = std::min(whole, from + 1.5 * each);
@@ -266,7 +272,7 @@ std::string step_page(const PlayedStep& s) {
   if (!r["traffic"].empty())
     body += fmt::format("<div class=\"card\"><h4>Communication</h4>\n{}</div>\n", communications(r));
   if (!s.workload.chakra)
-    body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB</h4>\n{}</div>\n", memory(r));
+    body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB, by {}</h4>\n{}</div>\n", stages, memory(r));
   body += fmt::format(
       "</main>\n<footer><p class=\"facts\">Each distinct communication is played on the simulated cluster; the step is "
       "composed of "

@@ -102,10 +102,12 @@ TEST_CASE("experts are sent four all-to-alls of top-k tokens for each layer, few
         Approx(2 * 15. / 16 * (dense + experts)).epsilon(1e-6));
 }
 
-TEST_CASE("context parallelism gathers keys and values forward and scatters their gradients back") {
+TEST_CASE("context parallelism gathers keys and values forward and backward, and scatters their gradients") {
   const char* grouped = R"({"model": {"kv_heads": 4}, "parallel": {"context": 4, "tensor": 2}})";
   const double kv = 2 * 4 * 64;  // two of four heads of 64
-  CHECK(sent(patched(plain_workload(), grouped), Kind::context) == Approx(16 * kL * 2 * 3. / 4 * kS * kv / 2 * 2));
+  CHECK(sent(patched(plain_workload(), grouped), Kind::context) == Approx(16 * kL * 3 * 3. / 4 * kS * kv / 2 * 2));
+  CHECK(sent(patched(patched(plain_workload(), grouped), R"({"recompute": "full"})"), Kind::context) ==
+        Approx(16 * kL * 4 * 3. / 4 * kS * kv / 2 * 2));
 }
 
 TEST_CASE(
@@ -138,9 +140,24 @@ TEST_CASE("activations are those of Korthikanti et al. 2022, table 2") {
   CHECK(bytes(R"({"parallel": {"tensor": 4, "sequence": false}})") == Approx(10 * kH + (24 * kH + 5 * a * kS) / 4));
   CHECK(bytes(R"({"parallel": {"tensor": 4}, "recompute": "selective"})") == Approx(34 * kH / 4));
   CHECK(bytes(R"({"recompute": "full"})") == Approx(2 * kH));
+  // Of 34 h two are masks, the rest elements: 16 h and 2 a s of them, of any type.
+  CHECK(bytes(R"({"dtype": "f32"})") == Approx((4 * 16 + 2) * kH + (4 * 2 + 1) * a * kS));
   // The first stage holds p micro-batches of L/p layers; interleaved (1 + (p-1)/(pv)) as much (section 4.2.3).
   CHECK(bytes(R"({"parallel": {"pipeline": 4}})") == Approx(34 * kH + 5 * a * kS));
   CHECK(bytes(R"({"parallel": {"pipeline": 4, "interleave": 2}})") == Approx((34 * kH + 5 * a * kS) * (1 + 3. / 8)));
+}
+
+TEST_CASE("a backward pass has the logits in f32 on the last stage, and the layer that it computes again") {
+  const auto bytes = [&](const char* patch, Rank stage = 0) {
+    return memory_of(workload_of(patched(plain_workload(), patch)), stage).backward / kS;  // of a token
+  };
+  CHECK(bytes("{}") == Approx(4 * kH + 4 * kV));  // Korthikanti et al. 2022, section 4.3
+  CHECK(bytes(R"({"parallel": {"tensor": 4}})") == Approx((4 * kH + 4 * kV) / 4));
+  CHECK(bytes(R"({"parallel": {"tensor": 4, "sequence": false}})") == Approx(4 * kH + 4 * kV / 4));
+  CHECK(bytes(R"({"parallel": {"pipeline": 4}})") == 0);
+  CHECK(bytes(R"({"parallel": {"pipeline": 4}})", 3) == Approx(4 * kH + 4 * kV));
+  CHECK(bytes(R"({"parallel": {"pipeline": 4}, "recompute": "full"})") == Approx(34 * kH));
+  CHECK(bytes(R"({"phase": "prefill", "batch": {"sequences": null}})") == 0);
 }
 
 TEST_CASE("weights, gradients and the optimiser's state are ZeRO's 2 + 2 + 12 bytes, cut by its stages") {
@@ -155,23 +172,27 @@ TEST_CASE("weights, gradients and the optimiser's state are ZeRO's 2 + 2 + 12 by
   CHECK(bytes(1) == Approx(4 + 12. / 16));
   CHECK(bytes(2) == Approx(2 + 14. / 16));
   CHECK(bytes(3) == Approx(16. / 16));
+  const Memory f32 = memory_of(workload_of(patched(plain_workload(), R"({"dtype": "f32"})")), 0);
+  CHECK(f32.optimizer == Approx(8 * kPsi));  // no copy of the weights
 }
 
-TEST_CASE("ZeRO 3 gathers two layers' weights and the embeddings of a stage, and nothing that one rank has alone") {
+TEST_CASE(
+    "ZeRO 3 gathers two layers' weights and the embeddings of a stage, and sums what is as long, but nothing that one "
+    "rank has alone") {
   const auto bytes = [&](const char* patch) {
     return memory_of(workload_of(patched(patched(plain_workload(), R"({"parallel": {"data": 16, "zero": 3}})"), patch)),
                      0)
         .gathered;
   };
   const double layer = 12 * kH * kH + 2 * kH, embedding = kV * kH;
-  CHECK(bytes("{}") == Approx(layer * (2 * 2 + 2) + 2 * embedding * 2));
-  CHECK(bytes(R"({"model": {"tied": true}})") == Approx(layer * (2 * 2 + 2) + embedding * 2));
-  CHECK(bytes(R"({"parallel": {"pipeline": 2}})") == Approx(layer * (2 * 2 + 2) + embedding * 2));
+  CHECK(bytes("{}") == Approx(layer * (2 * 2 + 2) + 2 * embedding * (2 + 2)));
+  CHECK(bytes(R"({"model": {"tied": true}})") == Approx(layer * (2 * 2 + 2) + embedding * (2 + 2)));
+  CHECK(bytes(R"({"parallel": {"pipeline": 2}})") == Approx(layer * (2 * 2 + 2) + embedding * (2 + 2)));
   CHECK(bytes(R"({"parallel": {"data": 1}})") == 0);
   // Each expert is on one rank: of a layer attention, router and normalisations are gathered.
   const double dense = 4 * kH * kH + 64 * kH + 2 * kH;
   CHECK(bytes(R"({"model": {"experts": {"count": 64, "top_k": 8, "ffn": 512}}, "parallel": {"expert": 16}})") ==
-        Approx(dense * (2 * 2 + 2) + 2 * embedding * 2));
+        Approx(dense * (2 * 2 + 2) + 2 * embedding * (2 + 2)));
   // Of layers that differ it is those that gather most, as far as the stage has them.
   const double routed = 64 * 2. * kH * 512;
   for (const auto& [patch, most, embeddings] :
@@ -179,7 +200,8 @@ TEST_CASE("ZeRO 3 gathers two layers' weights and the embeddings of a stage, and
         {R"({"model": {"experts": {"dense_first": 1}}})", dense + routed, 2},
         {R"({"model": {"experts": {"dense_first": 4}}, "parallel": {"pipeline": 2}})", layer, 1}}) {
     const nlohmann::json experts = {{"model", {{"experts", {{"count", 64}, {"top_k", 8}, {"ffn", 512}}}}}};
-    CHECK(bytes(patched(experts, patch).dump().c_str()) == Approx(most * (2 * 2 + 2) + embeddings * embedding * 2));
+    CHECK(bytes(patched(experts, patch).dump().c_str()) ==
+          Approx(most * (2 * 2 + 2) + embeddings * embedding * (2 + 2)));
   }
 }
 
@@ -238,6 +260,51 @@ TEST_CASE("context ranks that decode attend to a part of the cache each, and add
   const LlmWorkload computing =
       decoding(R"({"parallel": {"context": 4}, "compute": {"card_TFLOPS": 1, "memory_GBps": 1e9}})");
   CHECK(us_of(expand(computing, 8).dense.forward) == Approx(4 * (24 * kH * kH + 4 * kS / 4 * kH) / 1e6));
+}
+
+TEST_CASE("a decoded token attends to a latent cache as it is, by DeepSeek-V2's absorbed products") {
+  const char* latent = R"({"model": {"latent": {"q_rank": 64, "kv_rank": 128, "rope_dim": 16, "nope_dim": 32,
+                                                "value_dim": 32}},
+                           "compute": {"card_TFLOPS": 1, "memory_GBps": 1e9}})";
+  const auto us = [&](const char* sequence) {
+    return us_of(expand(decoding(patched(nlohmann::json::parse(latent), sequence).dump()), 8).dense.forward);
+  };
+  // Scores of 128 + 16 and values of 128, each 2 operations, of 16 heads for each of 4 sequences and token of a cache.
+  CHECK(us(R"({"sequence": 1512})") - us(R"({"sequence": 512})") == Approx(4 * 1000 * 2 * 16 * (144 + 128) / 1e6));
+}
+
+TEST_CASE("a prompt's output layer is computed for the last token of each sequence") {
+  const LlmWorkload w = workload_of(
+      patched(plain_workload(),
+              R"({"phase": "prefill", "batch": {"sequences": null, "micro": 4}, "parallel": {"tensor": 2}, "compute":
+                             {"layer_us": null, "card_TFLOPS": 1}})"));
+  const Expansion e = expand(w, 8);
+  CHECK(us_of(e.chunks[0].head.forward) == Approx(4 * 2 * kV * kH / 2 / 1e6));
+  CHECK(e.traffic[e.chunks[0].head.forward[0].traffic].calls[0].bytes == 4 * kH * 2);
+  CHECK(step_flops(w, false) == Approx(4 * (kS * kL * (2 * 12 * kH * kH + 4 * kS * kH) + 2 * kV * kH)));
+}
+
+TEST_CASE("selective recomputation is of the scores, half of the core, once more") {
+  const auto us = [&](const char* recompute) {
+    return us_of(expand(workload_of(patched(plain_workload(), fmt::format(R"({{"recompute": "{}", "compute":
+                                              {{"layer_us": null, "card_TFLOPS": 1}}}})",
+                                                                          recompute)
+                                                                  .c_str())),
+                        8)
+                     .dense.backward);
+  };
+  CHECK(us("selective") - us("none") == Approx(kS * 4 * kS * kH / 2 / 2 / 1e6));  // of a causal core
+}
+
+TEST_CASE("traffic of a kind of layer that the model has none of is not there") {
+  const char* zero = R"({"model": {"experts": {"count": 64, "top_k": 8, "ffn": 512}},
+                         "parallel": {"data": 16, "expert": 16, "zero": 3}})";
+  const auto kinds = [&](const char* patch) {
+    return expand(workload_of(patched(patched(plain_workload(), zero), patch)), 8).traffic.size();
+  };
+  const auto mixed = kinds(R"({"model": {"experts": {"dense_first": 4}}})");
+  CHECK(kinds("{}") == mixed - 2);                                             // a dense layer's weights and gradients
+  CHECK(kinds(R"({"model": {"experts": {"dense_first": 8}}})") == mixed - 4);  // and tokens to and from experts
 }
 
 TEST_CASE("experts take as long as those of the rank that is sent most, drawn at random, too") {
