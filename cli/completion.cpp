@@ -12,13 +12,6 @@ namespace {
 
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
 
-// Text between single quotes of any shell here.
-std::string shell_quoted(std::string_view text) {
-  std::string out = "'";
-  for (char c : text) c == '\'' ? out += "'\\''" : out += c;
-  return out + "'";
-}
-
 // Words to offer. Combinations such as hierarchical(ring,swing) are syntax to shells, and seldom typed.
 std::string words_of(const Option& o) {
   std::string all;
@@ -61,7 +54,13 @@ std::vector<std::string> commands_of(const Command& app) {
 }
 
 std::string bash_script(const Command& app) {
-  std::string out = R"(# bash completion of gccl: written by `gccl completion bash`
+  std::string out = R"bash(# bash completion of gccl: written by `gccl completion bash`
+_gccl_offer() {  # names, one a line on standard input; to compgen -W their characters would be syntax
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$current"* ]] && COMPREPLY+=("$(printf %q "$name")")
+  done
+}
 _gccl() {
   local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= i
   COMPREPLY=()
@@ -70,7 +69,7 @@ _gccl() {
     [[ -z $command && ${COMP_WORDS[i]} != -* ]] && command=${COMP_WORDS[i]}
   done
   case $command in
-)";
+)bash";
   const auto reply = [](const std::string& words) {
     return fmt::format("COMPREPLY=($(compgen -W {} -- \"$current\"))", shell_quoted(words));
   };
@@ -83,8 +82,8 @@ _gccl() {
       if (o.is_positional()) {
         if (const std::string names = lister(o, "\"$program\"", '\''); !names.empty())
           positional += fmt::format(
-              "      COMPREPLY=($(compgen -W \"$({})\" -- \"$current\"))\n"
-              "      [[ $current != */* ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n",
+              "      _gccl_offer < <({})\n"
+              "      [[ $current != */* ]] && _gccl_offer < <(compgen -f -- \"$current\")\n",
               names);
         else if (last_word(c.name()) == "help")
           positional += "      " + reply(fmt::format("{}", fmt::join(commands_of(app), " "))) + "\n";

@@ -195,4 +195,15 @@ void flush_stdout() {
   if (std::fflush(stdout) != 0 && errno != EPIPE) fail("standard output", errno);
 }
 
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
+  return out + "'";
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kBare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/.:=@%+,-";
+  return !text.empty() && text.find_first_not_of(kBare) == text.npos ? text : shell_quoted(text);
+}
+
 }  // namespace gccl

@@ -45,4 +45,8 @@ void write_stdout(std::string_view text);
 // The same for what was printed to stdout.
 void flush_stdout();
 
+// Text between single quotes of any shell; and as one word, bare where no character is syntax.
+std::string shell_quoted(std::string_view text);
+std::string shell_word(const std::string& text);
+
 }  // namespace gccl

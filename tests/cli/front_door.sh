@@ -150,6 +150,16 @@ complete_words() {  # the words on the line, the last one being typed
 [ "$(complete_words gccl topology polar)" = polaris ] || fail "bash completes no shipped name"
 cp -r "$source/scenarios" .
 [ "$(complete_words gccl run faults/rejoin-t)" = faults/rejoin-twice ] || fail "bash completes no name behind a slash"
+# shellcheck disable=SC2016  # a name that would be a command
+hostile='$(touch${IFS}ran)' quote="don't"
+cp scenarios/straggler.json "scenarios/$hostile.json"
+cp scenarios/straggler.json "scenarios/$quote.json"
+complete_words gccl run '' >offered
+for name in "$hostile" "$quote" straggler; do
+  grep -qF -- "$(bash -c 'printf %q "$1"' - "$name")" offered || fail "bash does not offer $name"
+done
+[ ! -e ran ] || fail "bash completion carries out what a file is called"
+rm "scenarios/$hostile.json" "scenarios/$quote.json"
 [ -z "$(complete_words gccl run av)" ] || fail "bash offers gccl run what it does not play"
 "$1" completion bash >gccl.bash  # with the options of its plug-ins
 [ "$(complete_words gccl availability av)" = "availability/llama3-405b availability/meta-rsc" ] || fail "bash completes no study"
