@@ -20,6 +20,7 @@
 #include "cli/output.hpp"
 #include "cli/real/network.hpp"
 #include "cli/real/real.hpp"
+#include "cli/resumed.hpp"
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
@@ -100,23 +101,10 @@ void check_real(const RunArguments& a, bool real) {
     if (given) throw json::InputError(fmt::format("{}: for simulations; real ranks do not run twice alike", option));
 }
 
-// Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
 void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunOptions& options) {
   options.journal = &journal;
   options.keys = sim::point_keys(campaign);
-  std::set<std::string> used;
-  std::size_t known = 0;
-  for (const std::string& key : options.keys)
-    if (journal.find(key)) ++known, used.insert(key);
-  if (journal.entries() + journal.damaged() == 0) return;
-  std::string text =
-      fmt::format("{}: {} of {} points were finished before", journal.file().string(), known, options.keys.size());
-  if (const std::size_t other = journal.entries() - used.size())
-    text += fmt::format("; {} entr{} of another scenario, cluster, seed or program {} not used", other,
-                        other == 1 ? "y" : "ies", other == 1 ? "is" : "are");
-  if (journal.damaged())
-    text += fmt::format("; {} damaged line{} left out", journal.damaged(), journal.damaged() == 1 ? " is" : "s are");
-  write_stderr(fmt::format("gccl: {}\n", printable_line(text)));
+  say_known(journal, options.keys);
 }
 
 // With many seeds: what the first one that breaks an expectation breaks, how to see that again, and the fewest faults.
@@ -140,7 +128,7 @@ int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::Run
   }
   std::string text = fmt::format("BROKEN  with seed {}, the first of {}..{}\n", found->seed, seeds.first, seeds.last);
   for (const std::string& broken : found->broken) text += fmt::format("        {}\n", broken);
-  text += fmt::format("replay  gccl run {} --seed {}", printable_line(a.scenario), found->seed);
+  text += fmt::format("replay  gccl run {} --seed {}", shell_word(printable_line(a.scenario)), found->seed);
   for (const auto& [option, given] : {std::pair("--engine", &a.engine), {"--planner", &a.planner}})
     if (!given->empty()) text += fmt::format(" {} {}", option, *given);
   text += '\n';
@@ -243,9 +231,7 @@ int Prepared::play() {
     }
     return interrupted_code();
   }
-  if (journal && !journal->error().empty())
-    write_stderr(fmt::format("gccl: {}: cannot be written: {}; the points finished since are not in it\n",
-                             printable_line(a.resume), journal->error()));
+  if (journal) say_unwritten(*journal);
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
   if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::result_csv(result.document)));

@@ -9,7 +9,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTA
 
 # What the program and the commands in plug-ins have in common. Nothing here runs often.
 set(sources authorities catalogue child_output cluster_argument command command_help engines installation interrupt output plugin
-            started)
+            resumed started)
 list(TRANSFORM sources REPLACE "(.+)" "cli/\\1.cpp")
 add_library(gccl_cli STATIC ${sources})
 target_link_libraries(gccl_cli PUBLIC gccl_sim gccl_net fmt::fmt ${CMAKE_DL_LIBS})

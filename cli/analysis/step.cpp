@@ -12,6 +12,7 @@
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/resumed.hpp"
 #include "cli/run.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/step_report.hpp"
@@ -113,6 +114,7 @@ int Steps::play() {
            {"step_us", "tokens_per_s", "mfu_percent", "compute_us", "slowed_us", "exposed_us", "bubble_us", "kinds"})
         result["what_if"].back()[key] = other->result[key];
     }
+    if (journal) say_known(*journal, pricer.keys()), say_unwritten(*journal);
     if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
     if (!a.html.empty()) write_output(a.html, llm::step_page(*step));
     if (!a.trace.empty()) write_output(a.trace, llm::step_trace(*step));
@@ -120,6 +122,7 @@ int Steps::play() {
     if (a.json != "-") write_stdout(llm::step_text(*step, a.quiet));
     return result["ok"].get<bool>() ? 0 : 1;
   } catch (const sim::Interrupted&) {
+    if (journal) say_unwritten(*journal);
     write_stderr(journal ? fmt::format("gccl: interrupted; what was finished is in {}: the same command goes on from "
                                        "there\n",
                                        printable_line(a.resume))

@@ -207,7 +207,11 @@ std::vector<Json> Pricer::play(const LlmWorkload& w, const StepWorld& world, con
   if (!fresh.empty()) {
     const Campaign all = campaign(w, world, fresh);
     RunOptions o{.jobs = options_.jobs, .trace = false, .progress = options_.progress, .stop = options_.stop};
-    if (options_.journal) o.journal = options_.journal, o.keys = point_keys(all);
+    if (options_.journal) {
+      o.journal = options_.journal;
+      o.keys = point_keys(all);
+      keys_.insert(keys_.end(), o.keys.begin(), o.keys.end());
+    }
     Json document = run_campaign(all, options_.engines, o).document;
     for (std::size_t i = 0; i < fresh.size(); ++i) rows_[fresh_keys[i]] = std::move(document["runs"][i]);
     simulated_ += fresh.size();

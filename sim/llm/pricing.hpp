@@ -55,6 +55,7 @@ class Pricer {
   // Microseconds by the planner's closed forms, without contention; nothing is simulated. For runs of one group.
   std::vector<double> predict(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs);
   std::size_t simulated() const { return simulated_; }
+  const std::vector<std::string>& keys() const { return keys_; }  // with a journal: of all points so far
   const StopFlag* stop() const { return options_.stop; }
 
  private:
@@ -68,6 +69,7 @@ class Pricer {
   std::map<std::filesystem::path, Loaded> clusters_;
   std::map<std::string, nlohmann::json> rows_;
   std::map<std::string, double> predicted_;
+  std::vector<std::string> keys_;
   std::size_t simulated_ = 0;
 };
 

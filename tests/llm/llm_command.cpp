@@ -430,6 +430,24 @@ TEST_CASE("control characters in a workload's name tear no text apart") {
   CHECK(plan.out.starts_with("two?lines?[31m on "));
 }
 
+TEST_CASE("a step says what its journal spared, and what could not be written to it") {
+  const Folder folder;
+  const std::string file = folder.write("w.json", small_step().dump()).string();
+  const std::vector<std::string> words{"run", file, "--resume", "j", "--quiet"};
+  CHECK(run_gccl(words, folder.path).err.empty());
+  const Ended again = run_gccl(words, folder.path);
+  const std::size_t points = std::ranges::count(read_text(folder.path / "j"), '\n') - 1;
+  CHECK(points > 2);
+  CHECK(again.err == fmt::format("gccl: j: {} of {} points were finished before\n", points, points));
+  std::vector<std::string> more = words;
+  more.insert(more.end(), {"--what-if", "bucket_bytes=1MiB"});
+  CHECK(run_gccl(more, folder.path).err.find("points were finished before") != std::string::npos);
+  Program full({"run", file, "--resume", "k", "--quiet"}, {.folder = folder.path, .file_bytes_max = 1000});
+  const Ended e = full.wait();
+  CHECK(e.code == 0);
+  CHECK(e.err.find("gccl: k: cannot be written: File too large") != std::string::npos);
+}
+
 TEST_CASE("an interrupted step says where what it has finished is") {
   const Folder folder;
   for (const bool resume : {true, false}) {

@@ -72,10 +72,13 @@ void Journal::read() {
   for (std::size_t at = kHeader.size(), end; at < whole; at = end + 1) {
     end = text.find('\n', at);
     Json entry = Json::parse(text.begin() + std::ptrdiff_t(at), text.begin() + std::ptrdiff_t(end), nullptr, false);
-    if (sound(entry))
-      rows_[entry["key"].get<std::string>()] = std::move(entry["row"]);
-    else
+    if (sound(entry)) {
+      const std::string key = entry["key"];
+      rows_[key] = std::move(entry["row"]);
+      had_.insert(key);
+    } else {
       ++damaged_;
+    }
   }
 }
 

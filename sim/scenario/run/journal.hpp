@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,8 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   const std::filesystem::path& file() const { return file_; }
-  std::size_t entries() const { return rows_.size(); }
+  std::size_t entries() const { return had_.size(); }  // when it was opened
+  bool had(const std::string& key) const { return had_.contains(key); }
   std::size_t damaged() const { return damaged_; }  // whole lines that are no entries, or changed ones
   // The row of this key; null when there is none.
   const nlohmann::json* find(const std::string& key) const;
@@ -40,6 +42,7 @@ class Journal {
   int fd_ = -1;
   std::size_t damaged_ = 0;
   std::map<std::string, nlohmann::json> rows_;
+  std::set<std::string> had_;
   std::string error_;
 };
 
