@@ -15,13 +15,16 @@ cmake --install "$build" --prefix "$folder/installed" >/dev/null
 mv "$folder/installed" "$folder/usr"  # the package must not remember where it was
 libdir=$(dirname "$(find "$folder/usr" -name libgccl.so)")
 
-# After ./quickstart, which builds the simulator alone: what is not built yet is, before anything is copied.
+# After ./quickstart, which builds the simulator alone: what is not built yet, or of an earlier tree, is built before
+# anything is copied.
 first=$(awk '/build_missing\.cmake|file\(INSTALL|\/cmake_install\.cmake"/ {print; exit}' "$build/cmake_install.cmake")
 [[ $first == *build_missing* ]] || fail "cmake --install copies files before it has built what is missing"
 find "$folder/usr/bin" "$libdir" -type f \( -perm -u+x -o -name '*.so*' -o -name '*.a' \) >"$folder/built"
 [ "$(wc -l <"$folder/built")" -ge 5 ] || fail "nothing is installed"
+grep -q -- '--target gccl_installed' "$build/build_missing.cmake" || fail "cmake --install builds nothing"
+ninja -C "$build" -t graph gccl_installed | sed -n 's|.*label="\(.*/\)\?\([^"/]*\)".*|\2|p' >"$folder/inputs"
 while read -r file; do
-  grep -qF "/${file##*/}\"" "$build/build_missing.cmake" || fail "cmake --install does not build ${file##*/} where it is missing"
+  grep -qxF "${file##*/}" "$folder/inputs" || fail "cmake --install does not build ${file##*/} first"
 done <"$folder/built"
 
 readelf -d "$libdir/libgccl.so" | grep -q 'SONAME.*\[libgccl\.so\.0\]' || fail "libgccl.so has no SONAME libgccl.so.0"
@@ -109,6 +112,14 @@ again="$folder/a[b] again ü"  # a name that programs may take for a pattern, or
 DESTDIR="" cmake --install "$build" --prefix "$again" >/dev/null
 touch "$again/share/others" "$again/share/gccl/scenarios/mine.json"
 mkdir "$again/share/gccl/scenarios/empty"
+cp "$build/install_manifest.txt" "$source/cmake/uninstall.cmake" "$folder"
+chmod 755 "$folder"
+somebody=()  # who may not write there
+if [ "$(id -u)" = 0 ]; then somebody=(setpriv --reuid=65534 --regid=65534 --clear-groups); else chmod a-w "$again/lib" "$again/bin"; fi
+! "${somebody[@]}" cmake -DMANIFEST="$folder/install_manifest.txt" -P "$folder/uninstall.cmake" >"$folder/said" 2>&1 ||
+  fail "uninstalling succeeds where files stay"
+grep -q 'files cannot be removed, the first is' "$folder/said" || fail "uninstalling does not say what stays"
+chmod u+w "$again/lib" "$again/bin"
 cmake -DMANIFEST="$build/install_manifest.txt" -P "$source/cmake/uninstall.cmake" >/dev/null 2>&1
 left=$(cd "$again" && find . -type f -o -type l | sort | tr '\n' ' ')
 [ "$left" = "./share/gccl/scenarios/mine.json ./share/others " ] || fail "uninstalling leaves $left"
