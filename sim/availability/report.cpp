@@ -9,6 +9,7 @@
 #include "libgccl/base/counted.hpp"
 #include "sim/availability/study.hpp"
 #include "sim/report/canvas.hpp"
+#include "sim/report/table.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -19,11 +20,6 @@ std::string name_of(const Json& setting) {
   std::string name = setting["policy"].get<std::string>();
   if (name != "shrink") name += ", " + counted(setting["spare_nodes"].get<std::uint64_t>(), "spare");
   return name;
-}
-
-// Three digits, and all of a whole number's: 3.1, 7130.
-std::string digits(double number) {
-  return number < 1000 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
 }
 
 // A length of time below an axis.
@@ -140,9 +136,9 @@ Json availability_json(const AvailabilityStudy& s, const std::vector<Availabilit
                           : fmt::format("{:.3g} points at worst", worst_daly * 100));
   for (const auto& [cards, time] : s.mttf)
     expect(&expectations, mttf[cards] && std::abs(*mttf[cards] / time - 1) <= s.mttf_tolerance,
-           fmt::format("{}: a failure every {} h, within {:.3g} %", counted(cards, "card"), digits(time / 3600),
+           fmt::format("{}: a failure every {} h, within {:.3g} %", counted(cards, "card"), format_number(time / 3600),
                        s.mttf_tolerance * 100),
-           mttf[cards] ? digits(*mttf[cards] / 3600) + " h" : "no failure");
+           mttf[cards] ? format_number(*mttf[cards] / 3600) + " h" : "no failure");
   Json intervals = Json::array();
   for (const auto& [cards, time] : mttf)
     if (time)
@@ -171,9 +167,10 @@ std::string availability_text(const Json& r) {
                                  r["days"].get<double>(), r["days"] == 1 ? "day" : "days",
                                  counted(r["replicas"].get<unsigned>(), "replica"), r["failures"].get<std::string>());
   for (const Json& i : r["intervals"])
-    text += fmt::format("{}: a failure every {} h; best checkpoint interval {} min by Young, {} min by Daly\n",
-                        counted(i["cards"].get<std::uint64_t>(), "card"), digits(i["mttf_s"].get<double>() / 3600),
-                        digits(i["young_s"].get<double>() / 60), digits(i["daly_s"].get<double>() / 60));
+    text +=
+        fmt::format("{}: a failure every {} h; best checkpoint interval {} min by Young, {} min by Daly\n",
+                    counted(i["cards"].get<std::uint64_t>(), "card"), format_number(i["mttf_s"].get<double>() / 3600),
+                    format_number(i["young_s"].get<double>() / 60), format_number(i["daly_s"].get<double>() / 60));
   text += fmt::format("{:>8}  {:<20}{:>10}{:>10}{:>9}{:>9}{:>8}{:>7}{:>7}{:>9}{:>9}\n", "cards", "policy", "every s",
                       "goodput", "+-", "Daly", "write", "lost", "down", "waiting", "missing");
   const auto known = [](const Json& percent) {

@@ -152,7 +152,7 @@ std::string reached(const Contest& contest, const Json& row) {
   const std::string time = format_time(number(row, "time_us"));
   if (!(busbw > 0)) return time;
   const std::string where = contest.at(contest.x(row));
-  return fmt::format("{:.3g} GB/s bus bandwidth at {} ({})", busbw, where, time);
+  return fmt::format("{} GB/s bus bandwidth at {} ({})", format_number(busbw), where, time);
 }
 
 // What faults did to a run.

@@ -136,6 +136,7 @@ function sequenceCard(runs, name, id) {
        show.time(run.time_us)].filter(x => x).join(", ");
   const draw = i => {
     const run = runs[i];
+    runs.chosen = i;
     const facts = [
       ranksOf(run), plural(list(run.operations).length, "operation"),
       completed(run) ? `${show.time(run.time_us)} in all` : `ended after ${show.time(run.time_us)}`,
@@ -147,10 +148,10 @@ function sequenceCard(runs, name, id) {
     ];
     place.replaceChildren(...parts.filter(x => x));
   };
-  draw(0);
+  draw(runs.chosen ?? 0);
   return h(
       "section", {class: "card", id}, h("h3", {}, name), h("p", {class: "facts"}, `${text(runs[0].engine)} engine`),
-      runs.length > 1 ? h("div", {class: "buttons"}, select("run", runs.map(nameOf), 0, draw)) : null, place);
+      runs.length > 1 ? h("div", {class: "buttons"}, select("run", runs.map(nameOf), runs.chosen, draw)) : null, place);
 }
 
 function drawing(topology) {
@@ -199,9 +200,14 @@ function method(result) {
   const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
         messages = runs.reduce((sum, run) => sum + (number(run.messages) ?? 0), 0);
   const planners = distinct(runs.map(run => text(run.planner || (list(run.operations)[0] || {}).planner)));
+  const carriers = distinct(runs.map(run => text((run.faults || {}).carried_by))).filter(name => name);
+  const real = carriers.length !== 1    ? "" :
+      carriers[0] === "tcp in namespaces" ? " --namespaces" :
+      carriers[0] === "shm"             ? " --transport shm" :
+                                          "";
   const command = text(result.command) ||
       `gccl run ${quoted(text(scenario.file) || "SCENARIO.json")}${
-                      engines.length === 1 ? ` --engine ${engines[0]}` : ""}${
+                      engines.length === 1 ? ` --engine ${engines[0]}${real}` : ""}${
                       planners.length === 1 && planners[0] ? ` --planner ${planners[0]}` : ""}${
                       result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
   const deciders = distinct(runs.flatMap(run => [run, ...list(run.operations)]).map(one => text(one.decided_by)));
@@ -220,7 +226,7 @@ function method(result) {
       "as nccl-tests counts it: the vector for allreduce, broadcast, reduce and sendrecv; for the others the larger " +
           "of a rank's two buffers"
     ],
-    ["algbw", "algorithm bandwidth: size / time"],
+    ["algbw", "algorithm bandwidth: size / time, of repeated calls all sizes"],
     [
       "busbw",
       "bus bandwidth: algbw times 2(n-1)/n for allreduce; (n-1)/n for allgather(v), " +
@@ -241,8 +247,8 @@ function page(data, problem) {
   const result = data.result && typeof data.result === "object" ? data.result : {}, runs = list(result.runs);
   const sections = layout.sections = layout.sections || sectionsOf(result), found = list(data.findings),
         columns = list(data.columns).map(text),
-        sequences = groupBy(
-            runs.filter(isSequence), run => [run.cluster, run.engine, run.label, run.collective].map(text));
+        sequences = layout.sequences = layout.sequences ||
+      groupBy(runs.filter(isSequence), run => [run.cluster, run.engine, run.label, run.collective].map(text));
   const names = distinct([...list(result.clusters).map(c => text(c.name)), ...runs.map(run => text(run.cluster))]);
   const main = document.getElementById("page"), links = [];
   const top = document.getElementById("top");

@@ -87,7 +87,7 @@ function legend(section, place) {
     const b =
         h("button", {
           type: "button",
-          "aria-pressed": "true",
+          "aria-pressed": String(shown()),
           title: "Click to hide or show",
           onclick: () => {
             set(match, !shown());
@@ -180,6 +180,7 @@ function numbers(section, columns) {
   if (metrics.length === 0) return null;
   const place = h("div");
   const draw = metric => {
+    section.metric = metric.name;
     const rows =
         section.series.map(s => [{cell: h("span", {class: "name"}, s.name), by: s.name}, ...section.columns.map(column => {
                              const p = s.points.find(q => q.x === column.x), value = p ? metric.of(p.run) : null;
@@ -196,11 +197,12 @@ function numbers(section, columns) {
         ],
         rows));
   };
-  draw(metrics[0]);
+  const chosen = Math.max(0, metrics.findIndex(m => m.name === section.metric));
+  draw(metrics[chosen]);
   return h(
       "div", {},
       h("div", {class: "buttons"}, h("h4", {}, "Numbers"),
-        metrics.length > 1 ? select("show", metrics.map(m => m.name), 0, i => draw(metrics[i])) : null,
+        metrics.length > 1 ? select("show", metrics.map(m => m.name), chosen, i => draw(metrics[i])) : null,
         h("button", {
           type: "button",
           class: "save",
@@ -220,11 +222,13 @@ function utilisation(section) {
   if (columns.length === 0) return null;
   const place = h("div", {class: "tiers"}), controls = h("div", {class: "buttons"});
   // At first the fastest at the largest size: that is where bandwidth could be the limit.
-  let column = columns[columns.length - 1], name = column.points[0].series.name;
+  let column = columns.find(c => c.x === section.used?.x) || columns[columns.length - 1],
+      name = section.used?.name ?? column.points[0].series.name;
   const part = u => Math.min(Math.max(number(u) ?? 0, 0), 1) * 100 + "%";
   const draw = () => {
     const point = column.points.find(p => p.series.name === name) || column.points[0];
     name = point.series.name;
+    section.used = {x: column.x, name};
     const xs = columns.map(c => section.x === "bytes" ? show.bytes(c.x) : plural(c.x, "rank"));
     controls.replaceChildren(
         h("h4", {}, "Link utilisation"), h("span", {class: "print"}, `${name}, ${xs[columns.indexOf(column)]}`),

@@ -190,11 +190,11 @@ std::string choices(const Json& result) {
     const Sum& s = sum.second;
     text += "  " + name(sum);
     if (named[name(sum)] > 1) text += fmt::format(", run {}", std::get<0>(sum.first));
-    text += fmt::format(": the fastest at {} of {}; mean {:.2g} % behind", s.best, counted(s.points, "point"),
-                        s.total / double(s.points));
+    text += fmt::format(": the fastest at {} of {}; mean {} % behind", s.best, counted(s.points, "point"),
+                        format_number(s.total / double(s.points), 2));
     const double worst = (*s.worst)["regret_percent"];
     if (worst > 0)
-      text += fmt::format(", worst {:.3g} % at {} ({} {}, {} {})", worst, size_text(*s.worst),
+      text += fmt::format(", worst {} % at {} ({} {}, {} {})", format_number(worst), size_text(*s.worst),
                           (*s.worst)["chosen"].get<std::string>(), format_time((*s.worst)["chosen_us"]),
                           (*s.worst)["fastest"].get<std::string>(), format_time((*s.worst)["fastest_us"]));
     text += '\n';
@@ -243,6 +243,11 @@ std::string format_time(double us) {
   for (const auto& [unit, text] : kUnits)
     if (us >= unit * 0.99995 || unit == 1e-3) return fmt::format("{:.4g} {}", us / unit, text);
   return "";
+}
+
+std::string format_number(double number, int digits) {
+  return std::abs(number) < std::pow(10, digits) - 0.5 ? fmt::format("{:.{}g}", number, digits)
+                                                       : fmt::format("{:.0f}", number);
 }
 
 std::string result_tables(Json result, std::size_t columns) {

@@ -23,4 +23,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size
 // 12.34 us, 1.234 ms: four significant digits.
 std::string format_time(double us);
 
+// So many significant digits, and all of a whole number's: 3.1, 7130.
+std::string format_number(double number, int digits = 3);
+
 }  // namespace gccl::sim

@@ -348,8 +348,8 @@ std::string comparison_text(Json c) {
                          r["after"].get<std::string>());
     });
   const auto change = [](const Json& r) {
-    return fmt::format("{}: {} -> {}, {:+.3g} %", r["what"].get<std::string>(), format_time(r["before_us"]),
-                       format_time(r["after_us"]), r["percent"].get<double>());
+    return fmt::format("{}: {} -> {}, {}{} %", r["what"].get<std::string>(), format_time(r["before_us"]),
+                       format_time(r["after_us"]), r["percent"] < 0 ? "" : "+", format_number(r["percent"]));
   };
   list("slower", "slower", change);
   list("faster", "faster", change);

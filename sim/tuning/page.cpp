@@ -158,9 +158,9 @@ std::string curves(const std::vector<const Json*>& cells) {
 std::string regret_row(std::string_view who, const Json& r) {
   if (r.is_null()) return fmt::format("<tr><td>{}</td><td colspan=\"4\">nothing to compare</td></tr>", who);
   return fmt::format(
-      "<tr><td>{}</td><td class=\"n\">{:.3g} %</td><td class=\"n\">{:.3g} %</td><td>{:.3g} %: {}</td><td "
+      "<tr><td>{}</td><td class=\"n\">{} %</td><td class=\"n\">{} %</td><td>{} %: {}</td><td "
       "class=\"n\">{} of {}</td></tr>\n",
-      who, r["mean_percent"].get<double>(), r["p95_percent"].get<double>(), r["worst_percent"].get<double>(),
+      who, format_number(r["mean_percent"]), format_number(r["p95_percent"]), format_number(r["worst_percent"]),
       escaped(place_text(r["worst_at"])), r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>());
 }
 
@@ -204,7 +204,7 @@ std::string collective_section(const std::string& kind, const std::vector<const 
     const double r = regret_percent(c, "planner");
     if (std::isnan(r)) return Shown{"#eeeeee", "?", "not simulated", place_text(c)};
     const Json& own = c["tried"][c["planner"].get<std::size_t>()];
-    return Shown{heat(r), fmt::format("{:.3g} %", r), own["algorithm"], place_text(c)};
+    return Shown{heat(r), format_number(r) + " %", own["algorithm"], place_text(c)};
   });
   std::vector<const Json*> most;
   for (const auto& [bytes, row] : grid)

@@ -55,8 +55,8 @@ std::string winners(const std::vector<const Json*>& cells) {
 std::string regret_line(std::string_view who, const Json& r) {
   if (r.is_null()) return fmt::format("  {:<18} nothing to compare\n", who);
   return fmt::format(
-      "  {:<18} mean {:.3g} %, 95th percentile {:.3g} %, worst {:.3g} % ({}); the best at {} of {}{}\n", who,
-      r["mean_percent"].get<double>(), r["p95_percent"].get<double>(), r["worst_percent"].get<double>(),
+      "  {:<18} mean {} %, 95th percentile {} %, worst {} % ({}); the best at {} of {}{}\n", who,
+      format_number(r["mean_percent"]), format_number(r["p95_percent"]), format_number(r["worst_percent"]),
       place_text(r["worst_at"]), r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>(),
       r["not_simulated"].get<std::size_t>() ? fmt::format("; {} not simulated", r["not_simulated"].get<std::size_t>())
                                             : "");
@@ -143,9 +143,9 @@ std::string tuning_text(Json d) {
   const Json better = improvements(d, "planner", Operations::any, 8);
   if (!better.empty()) text += "\nwhat a table would change, at these sizes and where winners change\n";
   for (const Json& b : better)
-    text += fmt::format("  {}: {} ({}) instead of {} ({}): {:.3g} % longer now\n", b["at"].get<std::string>(),
+    text += fmt::format("  {}: {} ({}) instead of {} ({}): {} % longer now\n", b["at"].get<std::string>(),
                         b["best"].get<std::string>(), format_time(b["best_us"]), b["now"].get<std::string>(),
-                        format_time(b["now_us"]), b["percent"].get<double>());
+                        format_time(b["now_us"]), format_number(b["percent"]));
   const Json& out = d["left_out"];
   text += fmt::format(
       "\n{} simulations; left out: {} whose bound is above the best, {} by prediction (--margin), {} too much work "

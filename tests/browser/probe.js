@@ -226,7 +226,14 @@ for (const cell of document.querySelectorAll("table.numbers:not(.plain) td:first
 const rules = [...document.styleSheets[0].cssRules].filter(r => r.media?.mediaText === "print");
 if (rules.length === 0) wrong("no rules for print");
 for (const rule of rules) rule.media.mediaText = "all";
+// What a reader has chosen stays, in names and in selections.
+const pressed = () => [...document.querySelectorAll("button[aria-pressed]")].map(b => b.getAttribute("aria-pressed")).join(),
+      chosen = () => [...document.querySelectorAll("select")].map(box => box.selectedIndex).join();
+for (const legend of document.querySelectorAll(".legend")) legend.querySelector("button[aria-pressed]").click();
+const names = pressed(), selections = chosen();
 dispatchEvent(new Event("beforeprint"));
+if (pressed() !== names) wrong("printed: other names than the reader left");
+if (chosen() !== selections) wrong("printed: not what the reader selected");
 for (const e of document.querySelectorAll("select, button.save, nav, .screen"))
   if (e.getClientRects().length) wrong(`printed: <${e.tagName.toLowerCase()} class="${e.className}">`);
 found.printed_runs = [...document.querySelectorAll("p.print")].map(e => e.innerText);

@@ -81,8 +81,8 @@ void test_operations(const Open& open) {
               "operations: cards");
   check_equal(found.at("choices"), json{"ring, 8 ranks, 1 KiB, 30 \u00b5s", "ring, 16 ranks, 1 KiB, 30 \u00b5s"},
               "operations: runs of a card");
-  check_equal(found.at("printed_runs"), json{"ring, 8 ranks, 1 KiB, 30 \u00b5s: one of 2 runs"},
-              "operations: what stands on paper");
+  check_equal(found.at("printed_runs"), json{"ring, 16 ranks, 1 KiB, 30 \u00b5s: one of 2 runs"},
+              "operations: what the reader chose stands on paper");
 }
 
 // Nothing that was run is left out: what asks for something else has a section of its own, with what tells it apart in

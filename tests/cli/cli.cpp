@@ -155,7 +155,8 @@ TEST_CASE("rows go to CSV, alone on standard output or into a file, with the nam
   const Folder folder;
   const fs::path file = folder.write(
       "s.json",
-      scenario(R"("runs":[{"label":"a, \"b\"","collective":"allreduce","bytes":[64,4096],"algorithms":"all"}])"));
+      scenario(
+          R"("runs":[{"label":"a, \"b\"","collective":"allreduce","bytes":[64,4096],"algorithms":"all","repeats":3}])"));
   const Ended both = run_gccl({"run", file.string(), "--csv", "r.csv", "--json", "-"}, folder.path);
   REQUIRE(both.code == 0);
   const Json rows = Json::parse(both.out)["runs"];
