@@ -33,7 +33,7 @@ Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes)
   }
   Plan p = planned(call, element_bytes);
   call.count = count;
-  const bool empty = count == 0 && kind != Collective::barrier;  // no block is sent, which forms do not look at
+  const bool empty = has_counts(kind) && count == 0;  // no block is sent, which their forms do not look at
   p.predicted_ns = empty ? setting_.costs.protocol.operation_ns
                          : predicted(*p.algorithm, call, setting_.first, setting_.costs, p.slicing, setting_.tuning) +
                                detours_.added_ns(*p.algorithm, call, p.slicing.lanes, element_bytes);

@@ -41,6 +41,11 @@ struct Call {
   }
 };
 
+// Whether it has no elements, whatever the rank; where blocks may differ their mean does not say so.
+constexpr bool without_elements(const Call& c) {
+  return c.count == 0 && c.kind != Collective::barrier && !has_counts(c.kind);
+}
+
 // One slice of the work: the unit of pipelining and of lanes. Slices of a call are independent of each other. `length`
 // of `of` parts from `index` on.
 struct Share {

@@ -34,15 +34,17 @@ const Algorithm* preferred(const Call& call, const View& view, double bytes, con
   return nullptr;
 }
 
-// A pairwise all-reduce sends each rank its part of the vectors, all others whole blocks.
-double incast_bytes(const Call& call, Rank ranks, double bytes) {
-  return call.kind == Collective::allreduce ? bytes : bytes * (ranks - 1);
+// What one rank gets of all others. A pairwise all-reduce sends it its part of the vectors, all others whole blocks.
+double incast_bytes(const Call& call, Rank ranks, double element_bytes) {
+  if (call.kind == Collective::allreduce) return element_bytes * double(call.count);
+  const Count block = call.kind == Collective::reduce_scatterv ? largest_block(call, ranks) : call.count;
+  return element_bytes * double(block) * (ranks - 1);
 }
 
-const Algorithm* without_incast(const Algorithm* best, const Call& call, const View& view, double bytes,
+const Algorithm* without_incast(const Algorithm* best, const Call& call, const View& view, double element_bytes,
                                 const Tuning& tuning, const Rule* rule) {
   for (const Tuning::Incast& i : tuning.incast)
-    if (i.fallback && same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max &&
+    if (i.fallback && same(i.algorithm, *best) && incast_bytes(call, view.all.size, element_bytes) > i.bytes_max &&
         may(rule, *i.fallback) && i.fallback->can(call, view))
       return i.fallback;
   return best;
@@ -238,7 +240,8 @@ struct LowestTwo {
 
 bool Planning::floods(const Algorithm& a) const {
   return std::ranges::any_of(tuning.incast, [&](const Tuning::Incast& i) {
-    return !i.fallback && same(i.algorithm, a) && incast_bytes(call, view.all.size, bytes()) > i.bytes_max;
+    return !i.fallback && same(i.algorithm, a) &&
+           incast_bytes(call, view.all.size, models[0].element_bytes) > i.bytes_max;
   });
 }
 
@@ -277,7 +280,7 @@ Plan Planning::cheapest(const Rule* rule) const {
     if (better) best = found;
   }
   if (!best.algorithm) return {};
-  const Algorithm* const chosen = without_incast(best.algorithm, call, view, bytes(), tuning, rule);
+  const Algorithm* const chosen = without_incast(best.algorithm, call, view, models[0].element_bytes, tuning, rule);
   if (chosen != best.algorithm) return of(*chosen, Authority::measured);
   best.second = second;
   best.second_ns = second_ns;

@@ -70,6 +70,7 @@ Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View&
 
 Cost Prediction::of(const Slicing& slicing) {
   if (!algorithm_.cost) return NAN;
+  if (without_elements(call_)) return model_.protocol.operation_ns;
   return model_.protocol.operation_ns + std::max(work(slicing), messages_start(slicing));
 }
 

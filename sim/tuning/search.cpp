@@ -123,7 +123,6 @@ class Search {
 
  private:
   double predicted_us(const Plan& p) const {
-    if (call_.count == 0 && call_.kind != Collective::barrier) return 0;
     return predicted(*p.algorithm, call_, view_, by_.models[p.protocol], p.slicing, by_.tuning) / 1e3;
   }
   Families families(const Plan& p) const {

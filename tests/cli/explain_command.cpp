@@ -74,6 +74,18 @@ TEST_CASE("the text names the choice, the reasons, the cross-overs and what woul
   CHECK(run_gccl({"explain", "host", "--bytes", "0"}).code == 0);
 }
 
+TEST_CASE("no better machine is slower, as it keeps the choice where another one brings nothing") {
+  for (const std::vector<std::string>& call :
+       {std::vector<std::string>{"leonardo", "--bytes", "1PiB", "--ranks", "5"},
+        {"aws-p5", "--bytes", "1GiB", "--ranks", "17", "--collective", "broadcast"}}) {
+    std::vector<std::string> words{"explain", "--json", "-"};
+    words.insert(words.end(), call.begin(), call.end());
+    const Ended e = run_gccl(words);
+    REQUIRE(e.code == 0);
+    for (const Json& w : Json::parse(e.out)["what_if"]) CHECK_MESSAGE(w["saves_percent"] >= 0, w.dump());
+  }
+}
+
 TEST_CASE("with --as it is said whose choice loses, changes with the size, and changes with the machine") {
   const Folder folder;
   const std::string svg = (folder.path / "why.svg").string();

@@ -76,6 +76,7 @@ TEST_CASE("from the real table the choice is the minimum over all rows, for ever
         CAPTURE(count);
         const Layout layout = Layout::regular(ranks, 8);
         const Call call{.kind = Collective(k), .count = count, .counts = kCounts};
+        if (without_elements(call)) continue;
         double least = INFINITY;
         for (const Algorithm& a : algorithms())
           if (a.kind == call.kind && !a.variant && a.cost && a.can(call, layout.view(0)))
@@ -152,6 +153,37 @@ TEST_CASE("more than a switch keeps goes round instead") {
   for (const Algorithm& a : algorithms())
     tuning.incast.push_back({.algorithm = &a, .fallback = nullptr, .bytes_max = -1});
   CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
+}
+
+TEST_CASE("of a reduce-scatter-v the rank with the largest block is what a switch keeps too little for") {
+  CostModel model;
+  model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
+  const View view = Layout::regular(8, 1).view(0);
+  const auto best = [&](std::vector<Count> blocks, const Tuning& tuning) {
+    Call call{.kind = Collective::reduce_scatterv, .count = 1 << 10};  // the mean block
+    call.counts = [](const void* table, Rank, Rank to) { return (*static_cast<const std::vector<Count>*>(table))[to]; };
+    call.table = &blocks;
+    return plan(call, view, model, tuning, {}).algorithm->name;
+  };
+  const std::vector<Count> even(8, 1 << 10), one{1 << 13, 0, 0, 0, 0, 0, 0, 0};
+  Tuning tuning;
+  tuning.incast = {
+      {.algorithm = named(Collective::reduce_scatterv, "pairwise"), .fallback = nullptr, .bytes_max = 7 << 10}};
+  REQUIRE(best(one, {}) == "pairwise");
+  CHECK(best(even, tuning) == best(even, {}));
+  CHECK(best(one, tuning) == "ring");
+}
+
+TEST_CASE("a call without elements takes its start alone, by every algorithm") {
+  CostModel model;
+  model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
+  model.protocol.operation_ns = 77;
+  const View view = Layout::regular(12, 4).view(0);
+  for (const Algorithm& a : algorithms()) {
+    const Call call{.kind = a.kind};
+    if (a.cost && a.can(call, view) && a.kind != Collective::barrier && !has_counts(a.kind))
+      CHECK_MESSAGE(predicted(a, call, view, model, {}) == 77, a.name);
+  }
 }
 
 TEST_CASE("no plan has more channels than what carries it out, by all authorities") {

@@ -227,7 +227,7 @@ double PartPlanner::predicted_us(const Part& part, std::size_t w) {
     const Plan& plan = part.plan(*c);
     const Basis& basis = basis_of(part, *c, w);
     const CostModel& costs = basis.models[plan.protocol];
-    const bool empty = asked.call.count == 0 && asked.call.kind != Collective::barrier;
+    const bool empty = has_counts(asked.call.kind) && part.bytes == 0;
     const double extra = operation_ns(*world(w).cluster, part, *c) - costs.protocol.operation_ns;
     const double us = ((empty ? costs.protocol.operation_ns
                               : predicted(*plan.algorithm, asked.call, asked.view, costs, plan.slicing, basis.tuning)) +
