@@ -80,22 +80,24 @@ void announce(const Team& team) {
 }
 
 void Recorder::announce(const Work& work, const PreparedPlan& plan) {
-  const bool informs = log_level() >= kLogInfo;
-  if (team_.rank() != 0 || !(informs || (plan.refused && log_level() >= kLogWarnings))) return;
+  if (team_.rank() != 0) return;
   const Call& call = work.call;
   const bool lengths = work.lengths != nullptr;
-  if (!announced_
-           .insert({std::uint64_t(call.kind), std::uint64_t(work.elements.bytes), lengths ? ~Count(0) : call.count,
-                    reinterpret_cast<std::uintptr_t>(plan.algorithm)})
-           .second)
-    return;
+  const bool warns =
+      plan.refused && log_level() >= kLogWarnings && refused_.insert({call.kind, plan.refused_by, plan.refused}).second;
+  const bool informs = log_level() >= kLogInfo &&
+                       announced_
+                           .insert({std::uint64_t(call.kind), std::uint64_t(work.elements.bytes),
+                                    lengths ? ~Count(0) : call.count, reinterpret_cast<std::uintptr_t>(plan.algorithm)})
+                           .second;
+  if (!warns && !informs) return;
   std::string what(name(call.kind));
   if (!lengths && call.kind != Collective::barrier)
     what += fmt::format(" of {} of {}", many(call.count, "element", "elements"),
                         many(work.elements.bytes, "byte", "bytes"));
   what += fmt::format(" on {}", many(team_.size(), "rank", "ranks"));
   if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
-  if (plan.refused) {
+  if (warns) {
     const std::string_view why = plan.refused->limit;
     const bool listed = plan.refused_by == Authority::lists;
     log_line(kLogWarnings, fmt::format("{}: {} cannot serve {}{}: {} is used", name(plan.refused_by),

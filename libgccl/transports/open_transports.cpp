@@ -66,10 +66,15 @@ std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_s
   for (const OpenTransports::Instance& i : transports.instances())
     names += fmt::format("{}{}", names.empty() ? "" : ",", i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
-  return fmt::format(
-      "no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines", names, rank,
-      near ? "" : " on another node: shm serves one node, tcp without GCCL_SECRET listens on loopback alone",
-      near ? "" : ", GCCL_HOST");
+  std::string far;
+  if (!near) far = " on another node: shm serves one node";
+  const GCCL_Backend_environment& here = transports.environment();
+  if (!near && !*here.secret)
+    far += ", tcp without GCCL_SECRET listens on loopback alone";
+  else if (!near && *here.address)
+    far += fmt::format(", tcp here listens on GCCL_ADDRESS={} alone", here.address);
+  return fmt::format("no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines",
+                     names, rank, far, near ? "" : ", GCCL_HOST");
 }
 
 }  // namespace

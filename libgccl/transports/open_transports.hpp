@@ -31,6 +31,7 @@ class OpenTransports {
     void* library;  // of a plug-in; stays loaded while the process lives
   };
   const std::vector<Instance>& instances() const { return instances_; }
+  const GCCL_Backend_environment& environment() const { return environment_; }
 
   // More ranks than processors here, as far as this rank knows.
   bool oversubscribed = false;

@@ -209,6 +209,15 @@ TEST_CASE("ranks that no transport joins report which were tried, and what each 
       expect_text("GCCL_SECRET", "init");
       expect_text("GCCL_HOST", "init");
     });
+  // With a secret it is the address that keeps others away.
+  check({.size = 2, .backends = "tcp"}, [&](int rank) {
+    setenv("GCCL_HOST", rank ? "one" : "another", 1);
+    setenv("GCCL_SECRET", "0123456789abcdef0123456789abcdef", 1);
+    setenv("GCCL_ADDRESS", "127.0.0.1", 1);
+    GCCL_Comm world = GCCL_COMM_NULL;
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_SYSTEM, "init");
+    expect_text("tcp here listens on GCCL_ADDRESS=127.0.0.1 alone", "init");
+  });
 }
 
 TEST_CASE("one process is several ranks, which one thread drives in groups") {

@@ -57,6 +57,12 @@ TEST_CASE("an unknown variable is warned about once, by one rank, with the neare
   CHECK(said({.size = 2, .environment = {{"GCCL_ALGORITM", "x"}, {"GCCL_LOG", "0"}}}) == "");
 }
 
+TEST_CASE("what cannot serve a collective is warned about once, whatever the lengths of its calls") {
+  const std::string text =
+      said({.size = 2, .backends = "tcp", .nodes = {0, 1}, .environment = {{"GCCL_ALGORITHM", "allreduce=nvls"}}});
+  CHECK(count(text, "cannot serve allreduce") == 1);
+}
+
 TEST_CASE("GCCL_LOG=2 says who is where, the nodes, the settings, and each plan once") {
   std::string text = said({.size = 4,
                            .backends = "shm,tcp",

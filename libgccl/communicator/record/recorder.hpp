@@ -4,6 +4,7 @@
 
 #include <array>
 #include <set>
+#include <tuple>
 
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/record/metrics.hpp"
@@ -33,7 +34,8 @@ class Recorder {
 
   Team& team_;
   Metrics metrics_;
-  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes that the log has reported
+  std::set<std::array<std::uint64_t, 4>> announced_;                       // shapes that the log has reported
+  std::set<std::tuple<Collective, Authority, const Algorithm*>> refused_;  // and what cannot serve
 };
 
 // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.
