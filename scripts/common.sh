@@ -52,9 +52,9 @@ build() {
   shift
   mkdir -p build
   say "building ($preset)"
-  local launcher=()
-  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  local launcher=${CMAKE_CXX_COMPILER_LAUNCHER-}  # stated also where there is none, as a build folder keeps the last one
+  [ -n "$launcher" ] || ! command -v ccache >/dev/null || launcher=ccache
+  cmake --preset "$preset" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   grep -E '^-- No ' "$log" >&2 || true  # parts that are left out
   cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"} 2>&1 | tee -a "$log" | show_progress ||
     { grep -E 'error|FAILED|warning: unused' "$log" | head -40 >&2; tail -20 "$log" >&2; return 1; }
