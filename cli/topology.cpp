@@ -191,7 +191,7 @@ void add_topology(Command& app, int& exit_code) {
   command->callback([a, &exit_code] {
     try {
       exit_code = topology(*a);
-    } catch (const std::runtime_error& e) {
+    } catch (const json::InputError& e) {
       write_stderr(fmt::format("gccl topology: {}\n", printable_line(e.what())));
       exit_code = 2;
     }

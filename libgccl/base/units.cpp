@@ -36,7 +36,7 @@ std::optional<double> scaled(std::string_view t, Units units) {
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   double v = 0;
   const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), v);
-  if (error != std::errc() || !std::isfinite(v) || v < 0) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(v) || std::signbit(v)) return std::nullopt;
   t.remove_prefix(std::size_t(end - t.data()));
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
@@ -47,13 +47,16 @@ std::optional<double> scaled(std::string_view t, Units units) {
 
 }  // namespace
 
-std::optional<double> size_of_text(std::string_view text) { return scaled(text, kSizes); }
+std::optional<double> size_of_text(std::string_view text) {
+  const auto v = scaled(text, kSizes);
+  // With a unit a part of a byte is rounded off; without one it is a mistake.
+  if (v && *v != std::floor(*v) && text.find_first_not_of("0123456789.eE+- ") == text.npos) return std::nullopt;
+  return v;
+}
 std::optional<double> time_of_text(std::string_view text) { return scaled(text, kTimes); }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto v = size_of_text(text);
-  // With a unit a part of a byte is rounded off; without one it is a mistake.
-  if (v && *v != std::floor(*v) && text.find_first_not_of("0123456789.eE+- ") == text.npos) return std::nullopt;
   return v && *v < kSizesEnd ? std::optional(std::uint64_t(std::llround(*v))) : std::nullopt;
 }
 
