@@ -33,9 +33,9 @@ namespace gccl::launch {
 namespace {
 
 constexpr int kWrongUsage = 2, kTimedOut = 124, kNobodyLeft = 1;
-// When all ranks have ended, others may still hold their pipes: so often what a pipe can hold at most is read, and what
-// comes later for so long.
-constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
+// When all ranks have ended, others may still hold their pipes: each pipe is read so often, by which all that one can
+// hold is read, and what comes later for so long.
+constexpr std::int64_t kReadsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
 constexpr std::int64_t kDrainMs = 200;
 // Once the job has been asked to end, a reader that has taken nothing for so long is not waited for.
 constexpr std::int64_t kReaderMs = 1000;
@@ -43,6 +43,7 @@ constexpr std::int64_t kReaderMs = 1000;
 struct Stream {
   Fd from;
   TaggedStream lines;
+  std::int64_t reads_left = INT64_MAX;
 };
 
 bool make_pipe(Fd* read_end, Fd* write_end) {
@@ -72,7 +73,7 @@ class Runner {
   void look_for_ends();
   void on_signals();
   void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable_line(text))); }
-  void drain(int timeout_ms);
+  bool drain(int timeout_ms);
   void look_at_output();
   bool await_reader();
   void pass_on_the_rest();
@@ -311,15 +312,17 @@ bool Runner::all_ended() const {
 }
 
 // Waits for signals, output and room for it and for the ranks' input, and deals with all but the first. While there is
-// no room ranks are not read, and wait as they would on a terminal.
-void Runner::drain(int timeout_ms) {
+// no room ranks are not read, and wait as they would on a terminal. False where there was nothing to read of any.
+bool Runner::drain(int timeout_ms) {
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}, {reports_.descriptor(), POLLIN, 0}};
   for (Output* o : {&out_, &err_}) polled.push_back({o->waits() ? o->descriptor() : -1, POLLOUT, 0});
   const std::size_t before = polled.size();
-  for (const auto& s : streams_) polled.push_back({s->lines.to().waits() ? -1 : s->from.get(), POLLIN, 0});
+  for (const auto& s : streams_)
+    polled.push_back({s->lines.to().waits() || s->reads_left == 0 ? -1 : s->from.get(), POLLIN, 0});
+  const std::size_t behind = polled.size();
   for (const Running& r : ranks_)
     if (!r.to_write.empty() && r.input) polled.push_back({r.input.get(), POLLOUT, 0});
-  if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+  if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return false;
   for (Running& r : ranks_)
     if (!r.to_write.empty() && r.input) pass_input(r, {});
   out_.flush();
@@ -328,10 +331,13 @@ void Runner::drain(int timeout_ms) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     TaggedStream& lines = streams_[i]->lines;
     const bool reads = polled[before + i].revents != 0 && !lines.to().waits();
+    if (reads) --streams_[i]->reads_left;
     if (reads ? lines.drain(streams_[i]->from.get()) : !lines.to().error()) std::swap(streams_[kept++], streams_[i]);
   }
   streams_.resize(kept);
   look_at_output();
+  return std::any_of(polled.begin() + std::ptrdiff_t(before), polled.begin() + std::ptrdiff_t(behind),
+                     [](const pollfd& p) { return p.revents != 0; });
 }
 
 // An output that cannot be written fails the job, unless it fails already: standard error, too, where nothing can be
@@ -369,14 +375,16 @@ bool Runner::await_reader() {
 // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager), unless
 // the job was asked to end.
 void Runner::pass_on_the_rest() {
-  for (int i = 0; i < kDrainsOfPipe; ++i) {
+  for (const auto& s : streams_) s->reads_left = kReadsOfPipe;
+  do {
     if (!await_reader()) return;
-    drain(0);
-  }
-  for (const Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) {
+  } while (drain(0));
+  for (Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) {
     drain(end.poll_ms());
     on_signals();
+    const bool waits = out_.waits() || err_.waits();
     if (!await_reader()) return;
+    if (waits) end = Deadline::in_ms(kDrainMs);  // the reader's time does not count
   }
   for (const auto& s : streams_) s->lines.finish();
   await_reader();

@@ -69,6 +69,17 @@ TEST_CASE("a slow reader gets everything, also what is read after all ranks have
   int bytes = 0;
   for (int n; numbers >> n;) bytes += n;
   CHECK(bytes == 140 * 1004);
+  // Of 40 ranks 60 lines each: their pipes hold more together than one can, and the reader takes less at a time than
+  // one read. It pauses when it has read more than one pipe can hold.
+  const Ended many = launch({"-n", "1", "--", "bash", "-c",
+                             std::string(GCCL_PROGRAM) +
+                                 " launch -n 40 --tag -- seq -f %0999.0f 60 | { sleep 1; i=0; while n=$(head -c 16384 "
+                                 "| wc -l); [ $n -gt 0 ]; do echo $n; [ $((i += 1)) != 90 ] || sleep 1; done; }"});
+  CHECK(many.code == 0);
+  std::istringstream counts(many.out);
+  int lines = 0;
+  for (int n; counts >> n;) lines += n;
+  CHECK(lines == 40 * 60);
 }
 
 TEST_CASE("a reader that does not read holds up neither the limit of time nor a signal") {
