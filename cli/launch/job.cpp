@@ -63,6 +63,7 @@ class Runner {
 
  private:
   bool start(unsigned number, bool spare, bool joins);
+  int await_exec(int failure);
   [[noreturn]] void become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors,
                            bool joins, const std::string& report);
   bool replace(const Running& r);
@@ -70,8 +71,12 @@ class Runner {
   static void pass_input(Running& r, const std::string& more);
   void signal_all(int signal);
   void stop(int signal);
+  std::vector<std::size_t> failures();
+  void heed_failure(const Running& r);
   void look_for_ends();
   void on_signals();
+  int wait_ms() const;
+  void look_at_time();
   void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable_line(text))); }
   bool drain(int timeout_ms);
   void look_at_output();
@@ -92,8 +97,10 @@ class Runner {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<int> replaced_;      // of the first process that failed and was to be replaced
+  std::optional<Deadline> limit_;    // of the whole job's time
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
-  bool asked_to_end_ = false;        // by a signal, or by the limit of time
+  int kills_ = 0;
+  bool asked_to_end_ = false;  // by a signal, or by the limit of time
 };
 
 // In the child, between fork and exec.
@@ -165,22 +172,32 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
       streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
     }
   }
-  failure_write.reset();
-  int error = 0;
-  ssize_t n = 0;
-  while ((n = ::read(failure_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  if (process.remote) {
+    fcntl(ranks_.back().input.get(), F_SETFL, O_NONBLOCK);
+    pass_input(ranks_.back(), process.input);
   }
-  if (n == ssize_t(sizeof error)) {
+  failure_write.reset();
+  if (const int error = await_exec(failure_read.get())) {
     say(fmt::format("{}: {}", process.command[0],
                     error == ENOENT ? "not found" : std::generic_category().message(error)));
     result_ = kWrongUsage;
     return false;
   }
-  if (process.remote) {
-    fcntl(ranks_.back().input.get(), F_SETFL, O_NONBLOCK);
-    pass_input(ranks_.back(), process.input);
-  }
   return true;
+}
+
+// Until the program runs, 0, or cannot, errno. That hangs where its file does, as on a server that does not answer:
+// signals and the limit of time are heeded meanwhile, and once the job is to end it is not waited for.
+int Runner::await_exec(int failure) {
+  while (!asked_to_end_) {
+    pollfd polled[] = {{failure, POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    poll(polled, 2, wait_ms());
+    on_signals();
+    int error = 0;
+    if (polled[0].revents != 0) return ::read(failure, &error, sizeof error) == ssize_t(sizeof error) ? error : 0;
+    look_at_time();
+  }
+  return 0;
 }
 
 // As far as the pipe takes it now: an ssh that reads nothing holds up nobody.
@@ -249,10 +266,11 @@ bool Runner::replace(const Running& r) {
   return true;
 }
 
-// Ranks that have ended stay zombies until all have, so that their groups keep their numbers.
-void Runner::look_for_ends() {
+// Those of ranks_ that have failed since the last look. Ranks that have ended stay zombies until all have, so that
+// their groups keep their numbers.
+std::vector<std::size_t> Runner::failures() {
   look_for_reports();
-  std::vector<std::size_t> news;  // those of ranks_ that have failed since the last look
+  std::vector<std::size_t> news;
   for (Running& r : ranks_) {
     if (r.ended) continue;
     siginfo_t info{};
@@ -262,27 +280,33 @@ void Runner::look_for_ends() {
     if (failed(r.status)) news.push_back(std::size_t(&r - ranks_.data()));
   }
   look_for_reports();  // what they have said before others ended
-  if (news.empty()) return;
   // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
   // but a crash on the way out is not worth more than the error that led there.
   std::stable_sort(news.begin(), news.end(),
                    [this](std::size_t a, std::size_t b) { return was_killed(ranks_[a]) > was_killed(ranks_[b]); });
-  for (const std::size_t at : news) {
-    if (replace(ranks_[at])) continue;
-    const Running* const r = &ranks_[at];
-    const bool by_output = std::exchange(by_output_, false);
-    const bool first = !result_ || by_output;
-    // A rank that dies of an output that cannot be written adds nothing to what was said of that.
-    const bool of_output = failed_ && exit_code_of(r->status) == 128 + SIGPIPE;
-    const bool quiet = of_output || lost_its_reader(r->status);
-    // An error keeps its exit code although what the rank said of it could not be written.
-    if (!result_ || (by_output && failed_ == &err_ && !of_output)) result_ = exit_code_of(r->status);
-    if (job_.keep_going && !kill_at_) {
-      if (!quiet) say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
-    } else if (first) {
-      if (!quiet) say(what_became_of(*r) + (all_ended() ? "" : "; ending the others"));
-      stop(SIGTERM);
-    }
+  return news;
+}
+
+void Runner::look_for_ends() {
+  // Once more after each look: where one is started again, on_signals() reads the signals of those that end meanwhile.
+  for (std::vector<std::size_t> news = failures(); !news.empty(); news = failures())
+    for (const std::size_t at : news) heed_failure(ranks_[at]);
+}
+
+void Runner::heed_failure(const Running& r) {
+  if (replace(r)) return;
+  const bool by_output = std::exchange(by_output_, false);
+  const bool first = !result_ || by_output;
+  // A rank that dies of an output that cannot be written adds nothing to what was said of that.
+  const bool of_output = failed_ && exit_code_of(r.status) == 128 + SIGPIPE;
+  const bool quiet = of_output || lost_its_reader(r.status);
+  // An error keeps its exit code although what the rank said of it could not be written.
+  if (!result_ || (by_output && failed_ == &err_ && !of_output)) result_ = exit_code_of(r.status);
+  if (job_.keep_going && !kill_at_) {
+    if (!quiet) say(what_became_of(r) + (first && !all_ended() ? "; the others go on" : ""));
+  } else if (first) {
+    if (!quiet) say(what_became_of(r) + (all_ended() ? "" : "; ending the others"));
+    stop(SIGTERM);
   }
 }
 
@@ -303,6 +327,27 @@ void Runner::on_signals() {
       say(fmt::format("{}: ending all ranks", strsignal(signal)));
       stop(signal);
     }
+  }
+}
+
+// Until the next moment for look_at_time(); -1: there is none.
+int Runner::wait_ms() const {
+  if (kill_at_) return kill_at_->poll_ms();
+  return limit_ ? limit_->poll_ms() : -1;
+}
+
+void Runner::look_at_time() {
+  if (kill_at_ && kill_at_->passed()) {
+    // A remote rank is first killed over there; an ssh that does not end then is beyond help.
+    if (kills_++ > 0)
+      for (Running& r : ranks_) r.input.reset(), r.remote = false;
+    signal_all(SIGKILL);
+    kill_at_ = Deadline::in_ms(job_.grace_ms + 100);
+  } else if (!kill_at_ && limit_ && limit_->passed()) {
+    if (!result_) result_ = kTimedOut;
+    asked_to_end_ = true;
+    say(fmt::format("not done within {} s; ending all ranks", job_.timeout_ms / 1000.0));
+    stop(SIGTERM);
   }
 }
 
@@ -413,35 +458,17 @@ int Runner::run() {
   restarts_left_ = job_.restarts;
   spares_left_ = int(job_.spares.size());
 
-  for (unsigned r = 0; r < job_.ranks.size() && !result_; ++r) start(r, false, false);
-  for (unsigned r = 0; r < job_.spares.size() && !result_; ++r) start(r, true, true);
-  if (result_) stop(SIGKILL);
-  std::optional<Deadline> limit;
-  if (job_.timeout_ms > 0) limit = Deadline::in_ms(job_.timeout_ms);
-  int kills = 0;
-  for (look_for_ends(); !all_ended();) {
-    int wait_ms = -1;
-    if (kill_at_)
-      wait_ms = kill_at_->poll_ms();
-    else if (limit)
-      wait_ms = limit->poll_ms();
-    drain(wait_ms);
+  if (job_.timeout_ms > 0) limit_ = Deadline::in_ms(job_.timeout_ms);
+  bool starts = !result_;  // until one cannot be started
+  for (unsigned r = 0; r < job_.ranks.size() && starts && !asked_to_end_; ++r) starts = start(r, false, false);
+  for (unsigned r = 0; r < job_.spares.size() && starts && !asked_to_end_; ++r) starts = start(r, true, true);
+  if (!starts) stop(SIGKILL);
+  for (on_signals(), look_for_ends(); !all_ended();) {
+    drain(wait_ms());
     on_signals();
     // Before the time is looked at: ranks may have ended in time while this process itself did not run.
     look_for_ends();
-    if (all_ended()) break;
-    if (kill_at_ && kill_at_->passed()) {
-      // A remote rank is first killed over there; an ssh that does not end then is beyond help.
-      if (kills++ > 0)
-        for (Running& r : ranks_) r.input.reset(), r.remote = false;
-      signal_all(SIGKILL);
-      kill_at_ = Deadline::in_ms(job_.grace_ms + 100);
-    } else if (!kill_at_ && limit && limit->passed()) {
-      if (!result_) result_ = kTimedOut;
-      asked_to_end_ = true;
-      say(fmt::format("not done within {} s; ending all ranks", job_.timeout_ms / 1000.0));
-      stop(SIGTERM);
-    }
+    if (!all_ended()) look_at_time();
   }
   for (const Running& r : ranks_)
     if (!r.ended && r.was_rank && !result_)

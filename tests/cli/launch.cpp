@@ -1,5 +1,6 @@
 // `gccl launch` as a user meets it: real processes, real signals. Over ssh: launch_ssh.cpp.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "libgccl/net/socket.hpp"
 #include "tests/cli/launch_job.hpp"
 
 using namespace gccl::test;
@@ -326,6 +328,30 @@ TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
   CHECK(seconds_since(begin) > 1.1);
   CHECK(seconds_since(begin) < 30);
   CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("a program whose exec hangs holds up neither the limit of time nor a signal") {
+  const auto before = ::signal(SIGIO, SIG_IGN);  // by which one who holds a lease learns that another waits
+  for (const bool signalled : {false, true}) {
+    CAPTURE(signalled);
+    const Folder folder;
+    const std::string ran = (folder.path / "ran").string();
+    const std::string app = folder.write("app", "#!/bin/sh\n> " + ran + "\n", fs::perms(0700));
+    // An exec waits until the lease is given up, or for 45 s.
+    const gccl::Fd lease(open(app.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fcntl(lease.get(), F_SETLEASE, F_WRLCK) != 0) {
+      MESSAGE("not tested: no leases here");
+      break;
+    }
+    Launch job(std::vector<std::string>{"-n", "2", "--timeout", signalled ? "300" : "0.5", "--", app});
+    for (int i = 0; i < 3000 && fcntl(lease.get(), F_GETLEASE) == F_WRLCK; ++i) pause_ms(10);
+    if (signalled) kill(job.pid(), SIGTERM);
+    const Ended e = job.wait();
+    CHECK(e.code == (signalled ? 143 : 124));
+    CHECK_MESSAGE(has(e.err, signalled ? "Terminated: ending all ranks" : "not done within 0.5 s"), e.err);
+    CHECK(!fs::exists(ran));
+  }
+  ::signal(SIGIO, before);
 }
 
 TEST_CASE("a launcher that was stopped looks at the ranks before it looks at the time") {
