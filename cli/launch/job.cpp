@@ -246,7 +246,9 @@ void Runner::look_for_reports() {
 
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
-  if (kill_at_ || failed_ || (restarts_left_ + spares_left_ == 0 && !r.waiting_spare())) return false;
+  if (kill_at_ || failed_) return false;
+  // Nor where nobody is left to admit what would.
+  if (!r.waiting_spare() && (restarts_left_ + spares_left_ == 0 || all_ended())) return false;
   if (!replaced_) replaced_ = exit_code_of(r.status);
   const std::string what = what_became_of(r);
   if (restarts_left_ > 0 && !r.spare) {

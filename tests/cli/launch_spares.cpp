@@ -64,8 +64,8 @@ TEST_CASE("one that has been admitted is waited for, and its end counts as a ran
   CHECK(says(e, "rank 0 exited with code 3; a spare may take its place"));
   CHECK(e.code == 0);
   e = ended("ZERO=0", "ONE=4");
-  CHECK(says(e, "spare 0 exited with code 4"));
-  CHECK(e.code == 0);  // one may fail, be it which it will
+  CHECK(e.err == "gccl launch: spare 0 exited with code 4\n");
+  CHECK(e.code == 4);  // nobody was left to admit another
   e = ended("ZERO=3", "ONE=4");
   CHECK(e.code == 4);
 }
@@ -86,6 +86,22 @@ TEST_CASE("as many ranks may fail as there are spares, and the next one ends the
   CHECK(e.code == 5);
   CHECK(says(e, "rank 1 exited with code 5; the others go on"));
   CHECK(e.out == "rank2\n");
+}
+
+TEST_CASE("a rank that fails when all others have ended fails the job, as nobody is left to admit another") {
+  const Folder folder;
+  const std::string id = (folder.path / "id").string();
+  for (const std::string option : {"--spares", "--restart"}) {
+    CAPTURE(option);
+    std::filesystem::remove(id);
+    // It waits until rank 0 is a zombie, and for the launcher to see that.
+    const Ended e = launch_with({"-n", "2", option, "1", "--tag"},
+                                kWho + "[ $who = joins ] && sleep 77; [ $GCCL_RANK = 0 ] && { echo $$ >" + id +
+                                    "; exit 0; }; until [ -s " + id + " ] && grep -q 'State:.Z' /proc/$(cat " + id +
+                                    ")/status; do sleep 0.02; done; exit 3");
+    CHECK(e.err == "gccl launch: rank 1 exited with code 3\n");
+    CHECK(e.code == 3);
+  }
 }
 
 // As one does that the ranks refuse.
