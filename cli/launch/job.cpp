@@ -122,9 +122,10 @@ void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, F
     sched_setaffinity(0, bytes, cores);  // a matter of speed only
     CPU_FREE(cores);
   }
+  // Of the launcher's own surroundings: ranks make the job, and spares have no rank.
+  for (const char* name : {"GCCL_RANK", "GCCL_SIZE", "GCCL_LOCAL_RANK", "GCCL_LOCAL_SIZE", "GCCL_JOIN", kJoinReport})
+    unsetenv(name);
   for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
-  unsetenv("GCCL_JOIN");  // of the launcher's own surroundings: ranks make the job
-  unsetenv(kJoinReport);
   if (joins) setenv("GCCL_JOIN", "1", 1);
   if (!report.empty()) setenv(kJoinReport, report.c_str(), 1);
   std::vector<char*> argv;

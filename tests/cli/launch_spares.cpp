@@ -184,6 +184,18 @@ TEST_CASE("one that waits to join again is ended when nobody is left to admit it
   CHECK(says(e, "rank 0 waits to join (GCCL_Join), and nobody is left to admit it: ending it"));
 }
 
+TEST_CASE("what the launcher's own surroundings say of ranks is not said to spares") {
+  const Folder folder;
+  const std::string there = (folder.path / "there").string();
+  const Ended e = Program({"launch", "-n", "1", "--spares", "1", "--", "sh", "-c",
+                           "[ -n \"$GCCL_JOIN\" ] || { until [ -e " + there + " ]; do sleep 0.02; done; exit 0; }; " +
+                               "echo [$GCCL_RANK$GCCL_SIZE$GCCL_LOCAL_RANK$GCCL_LOCAL_SIZE]; >" + there},
+                          {.environment = {"GCCL_RANK=4", "GCCL_SIZE=7", "GCCL_LOCAL_RANK=4", "GCCL_LOCAL_SIZE=7"}})
+                      .wait();
+  CHECK_MESSAGE(e.code == 0, e.err);
+  CHECK(e.out == "[]\n");
+}
+
 TEST_CASE("what the launcher's own surroundings say of joining is not said to ranks") {
   ::setenv("GCCL_JOIN", "1", 1);
   ::setenv("GCCL_JOIN_REPORT", "another:1", 1);
