@@ -72,6 +72,7 @@ class Runner {
   void signal_all(int signal);
   void stop(int signal);
   std::vector<std::size_t> failures();
+  void look_at_stop(Running& r, int signal);
   void heed_failure(const Running& r);
   void look_for_ends();
   void on_signals();
@@ -277,7 +278,11 @@ std::vector<std::size_t> Runner::failures() {
   for (Running& r : ranks_) {
     if (r.ended) continue;
     siginfo_t info{};
-    if (waitid(P_PID, id_t(r.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
+    if (waitid(P_PID, id_t(r.pid), &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
+    if (info.si_code == CLD_STOPPED) {
+      look_at_stop(r, info.si_status);
+      continue;
+    }
     r.ended = true;
     r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
     if (failed(r.status)) news.push_back(std::size_t(&r - ranks_.data()));
@@ -288,6 +293,13 @@ std::vector<std::size_t> Runner::failures() {
   std::stable_sort(news.begin(), news.end(),
                    [this](std::size_t a, std::size_t b) { return was_killed(ranks_[a]) > was_killed(ranks_[b]); });
   return news;
+}
+
+// By the terminal, of which its group is in the background: it would wait for ever. Who sends SIGSTOP knows of it.
+void Runner::look_at_stop(Running& r, int signal) {
+  if ((signal != SIGTTIN && signal != SIGTTOU) || std::exchange(r.stop_was_said, true)) return;
+  say(fmt::format("{} is stopped by signal {} ({}): ranks cannot use the terminal", r.name(), signal,
+                  strsignal(signal)));
 }
 
 void Runner::look_for_ends() {

@@ -402,6 +402,29 @@ TEST_CASE("signals that are the program's are passed on, and end nothing") {
   }
 }
 
+TEST_CASE("a rank that is stopped since it uses the terminal is named, and one that SIGSTOP stops is not") {
+  const gccl::Fd terminal(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(grantpt(terminal.get()) == 0);
+  REQUIRE(unlockpt(terminal.get()) == 0);
+  const Folder folder;
+  const std::string there = folder.path.string();
+  Launch job(
+      {"-n", "1", "--", "sh", "-c",
+       "cd " + there + " && exec setsid -c -w " + GCCL_PROGRAM +
+           " launch -n 2 -- sh -c 'echo $$ >now.$GCCL_RANK; mv now.$GCCL_RANK id.$GCCL_RANK; "
+           "[ $GCCL_RANK = 0 ] || kill -STOP $$; until [ -e id.1 ] && grep -q State:.T /proc/$(cat id.1)/status; "
+           "do sleep 0.02; done; read line </dev/tty' <" +
+           ptsname(terminal.get()) + " 2>err"});
+  const std::string stopped = "is stopped by signal 21 (Stopped (tty input)): ranks cannot use the terminal\n";
+  for (int i = 0; i < 3000 && !has(read_text(folder.path / "err"), stopped); ++i) pause_ms(10);
+  const pid_t id = std::stoi("0" + read_text(folder.path / "id.0"));
+  REQUIRE(id > 0);
+  kill(id, SIGKILL);
+  CHECK(job.wait().code == 137);
+  CHECK(read_text(folder.path / "err") ==
+        "gccl launch: rank 0 " + stopped + "gccl launch: rank 0 was killed by signal 9 (Killed); ending the others\n");
+}
+
 TEST_CASE("a second signal does not wait for the grace") {
   Folder folder;
   Launch job(std::vector<std::string>{"-n", "2", "--grace", "60"} + sleeper(folder.path, "trap '' INT TERM; "));
