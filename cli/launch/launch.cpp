@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -40,6 +41,13 @@ std::vector<int> allowed_cores() {
       if (CPU_ISSET_S(std::size_t(c), bytes, set)) cores.push_back(c);
   CPU_FREE(set);
   return cores;
+}
+
+// The same for all entries of one name, whose letters have no case (RFC 4343): users may differ.
+std::string machine_of(const std::string& entry) {
+  std::string name = launch::host_of(entry);
+  for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return name;
 }
 
 // Below the ports that systems hand out by themselves.
@@ -96,7 +104,7 @@ int launch_job(const launch::Options& o) {
   if (store.empty()) {
     std::uint16_t port = std::uint16_t(o.port);
     std::string host = "127.0.0.1";
-    if (!o.local) host = o.hosts[0].substr(o.hosts[0].find('@') + 1);
+    if (!o.local) host = launch::host_of(o.hosts[0]);
     if (host.find(':') != host.npos) host = "[" + host + "]";
     if (port == 0 && o.local) reservation = launch::reserve_port(&port);
     if (port == 0) port = random_port();
@@ -110,7 +118,7 @@ int launch_job(const launch::Options& o) {
   if (!o.local) add_own_settings(&common);
   common.insert(common.end(), o.environment.begin(), o.environment.end());
   std::map<std::string, int> local_size, local_rank;
-  for (const std::string& h : o.hosts) ++local_size[h];
+  for (const std::string& h : o.hosts) ++local_size[machine_of(h)];
 
   launch::Job job;
   job.tag = o.tag;
@@ -124,8 +132,8 @@ int launch_job(const launch::Options& o) {
     const auto add = [&](const char* name, std::string value) { p.environment.emplace_back(name, std::move(value)); };
     add("GCCL_RANK", std::to_string(r));
     add("GCCL_SIZE", std::to_string(o.hosts.size()));
-    add("GCCL_LOCAL_RANK", std::to_string(local_rank[o.hosts[r]]++));
-    add("GCCL_LOCAL_SIZE", std::to_string(local_size[o.hosts[r]]));
+    add("GCCL_LOCAL_RANK", std::to_string(local_rank[machine_of(o.hosts[r])]++));
+    add("GCCL_LOCAL_SIZE", std::to_string(local_size[machine_of(o.hosts[r])]));
     add("GCCL_STORE", store);
     add("GCCL_SECRET", secret);
     if (bind) p.core = cores[r % cores.size()];

@@ -48,7 +48,7 @@ std::string parse_hosts(const std::string& text, std::vector<std::string>* slots
 
 // Each host's own.
 bool is_loopback(const std::string& entry) {
-  const std::string host = entry.substr(entry.find('@') + 1);
+  const std::string host = host_of(entry);
   return strcasecmp(host.c_str(), "localhost") == 0 || SocketAddress::numeric(host, 0).is_loopback();
 }
 
@@ -156,6 +156,8 @@ bool is_variable_name(std::string_view name) {
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
+
+std::string host_of(const std::string& entry) { return entry.substr(entry.find('@') + 1); }
 
 Command option_table() {
   Options o;

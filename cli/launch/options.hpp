@@ -28,6 +28,9 @@ struct Options {
 // Which a shell can export.
 bool is_variable_name(std::string_view name);
 
+// Of an entry of Options.hosts, without the user before it.
+std::string host_of(const std::string& entry);
+
 // For the help of others.
 Command option_table();
 
