@@ -155,14 +155,14 @@ void Job::live(Rank r) const {
       .replacement = plan_.recovery.replaces() ? real(plan_.recovery.replace_after + 2 * plan_.recovery.detection) : 0,
       .reports = reports_end_.get(),
       .shared = shared_};
-  std::map<std::string, std::string> algorithms;
+  std::map<std::string, std::string> algorithms;  // one for each collective (check_real_algorithms)
   for (const auto& o : workload_.operations) {
     program.calls.push_back({.call = o.call, .dtype = o.dtype, .reduction = o.reduction});
     algorithms[std::string(name(o.call.kind))] = o.algorithm->name;
   }
   std::string chosen;
   for (const auto& [kind, algorithm] : algorithms)
-    if (kind != "barrier") chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", kind, algorithm);
+    chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", kind, algorithm);
   for (const Strike& s : strikes_)
     if (s.rank == r && !s.stop && !active_[s.fault] && !over_[s.fault]) program.strikes.push_back(s);
   set("GCCL_RANK", std::to_string(r));

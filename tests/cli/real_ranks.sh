@@ -80,7 +80,10 @@ code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" 
 if [ $code != 1 ] || ! grep -q 'found \[2\]' "$work/out"; then fail "a wrong expectation: $code, $(cat "$work/out")"; fi
 grep -q 'found \[2\].*; this machine was up to [0-9.e-]* ms late with what was due' "$work/out" ||
   fail "nothing says how late the machine was: $(cat "$work/out")"
-# Nothing is said that nobody has measured, and which times these are.
+# Nothing is said that nobody has measured or that ranks plan by themselves, and which times these are.
+if grep -qE '"(chunks|channels|window|planned|protocol|protocol_planned)":' "$work/result.json"; then
+  fail "plans of the simulation are said to be real ranks': $(cat "$work/result.json")"
+fi
 grep -q '"messages": null' "$work/result.json" || fail "messages of real ranks are counted: $(cat "$work/result.json")"
 grep -q '"carried_by": "tcp"' "$work/result.json" || fail "nothing says what carried the messages: $(cat "$work/result.json")"
 grep -q 'real engine over tcp$' "$work/out" || fail "nothing says what carried the messages: $(cat "$work/out")"
@@ -104,6 +107,24 @@ refused "a start 0.3 of the detection time or more after the others" "$work/late
 refused "at most 64 ranks" faults/straggler-2048 --engine real
 scenario of_a_spare "$(run allreduce '{"kind": "rank_crash", "rank": 2, "after": {"rank": 4, "steps": 3}}' "$lived" 'spare", "spares": 2, "wire": "datagrams')"
 refused "found rank 4, a spare, of which nobody knows where it begins" "$work/of_a_spare.json" --engine real
+# What ranks would not do is not asked of them: they plan by themselves, but for the algorithm of each collective.
+for stated in '"channels": 2' '"lanes": 2' '"window": 4' '"chunks": 4, "channels": 2'; do
+  scenario planned "$(run allreduce "$crash" "$lived" shrink ", $stated")"
+  refused "ranks plan it by themselves; expected none stated" "$work/planned.json" --engine real
+done
+scenario planned "$(run allreduce "$crash" "$lived" shrink ', "protocol": "LL"')"
+refused 'protocol: found "LL", which is the cluster'"'"'s' "$work/planned.json" --engine real
+sequence() {  # ALGORITHM ALGORITHM: of two all-reduces
+  scenario sequence "{\"sequence\": [{\"collective\": \"allreduce\", \"bytes\": \"16KiB\", \"algorithm\": \"$1\"},
+    {\"collective\": \"allgather\", \"bytes\": \"16KiB\", \"algorithm\": \"direct\"},
+    {\"collective\": \"allreduce\", \"bytes\": \"8B\", \"algorithm\": \"$2\"}], \"payload\": \"verify\",
+    \"expect\": {\"correct\": true}}"
+}
+sequence ring recursive_doubling
+refused 'one algorithm for each collective, found "recursive_doubling" for allreduce here and "ring" before' \
+  "$work/sequence.json" --engine real
+sequence ring ring
+"$gccl" run "$work/sequence.json" --engine real --quiet || fail "a sequence with one algorithm for each: exit code $?"
 # A partition, and damage that TCP's checksum misses.
 for run in "$work/cut.json" faults/corruption-connections; do
   code=0; "$gccl" run "$run" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?

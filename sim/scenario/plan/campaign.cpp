@@ -136,6 +136,7 @@ class Planner {
       longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;
     }
     if (!std::isnan(longest_us)) point.predicted_us = longest_us;
+    if (point.engine == Engine::real) check_real_algorithms(point);
     const std::string what = fmt::format("{} of {}{}", point.part().algorithm(), json::format_bytes(point.part().bytes),
                                          run.repeats > 1 ? fmt::format(", done {} times,", run.repeats) : "");
     if (point.messages > kMessagesMax)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "sim/scenario/judge/check.hpp"
 
 namespace gccl::sim {
@@ -44,6 +46,26 @@ void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const
       if (task.in_place) task.where.at("in_place").fail("engine \"real\" plays two buffers alone, expected false");
       if (task.kind == Collective::sendrecv)
         task.where.at("collective").fail("engine \"real\" plays no sendrecv; alltoall is nearest");
+      for (const char* key : {"channels", "lanes", "window"})
+        if (const auto stated = task.where.find(key))
+          stated->fail("engine \"real\": ranks plan it by themselves; expected none stated");
+      if (!task.protocol.empty())
+        task.where.at("protocol")
+            .fail(fmt::format("found \"{}\", which is the cluster's: real ranks have none; expected \"auto\"",
+                              task.protocol));
+    }
+}
+
+void check_real_algorithms(const Point& point) {
+  std::map<Collective, const Algorithm*> all;
+  for (const auto& stream : point.streams)
+    for (const Part& part : stream) {
+      const auto [at, fresh] = all.try_emplace(part.task->kind, part.plan().algorithm);
+      if (at->second != part.plan().algorithm)
+        part.task->where.fail(
+            fmt::format("engine \"real\" plays one algorithm for each collective, found \"{}\" for {} here and \"{}\" "
+                        "before; expected the same \"algorithm\" stated for all",
+                        part.plan().algorithm->name, name(part.task->kind), at->second->name));
     }
 }
 

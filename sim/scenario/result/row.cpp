@@ -112,13 +112,14 @@ void add_collective(Json& row, const Point& point, const Cluster& cluster) {
   if (reduces(task.kind)) row["op"] = name(task.op);
   row["root"] = task.root;
   row["in_place"] = task.in_place;
+  add_planner(row, part);
+  if (point.engine == Engine::real) return;  // its ranks plan the rest by themselves
   const Slicing& slicing = part.plan().slicing;
   const std::string& protocol = cluster.protocols()[part.plan().protocol].name;
   row["chunks"] = slicing.shares;
   row["channels"] = slicing.lanes;
   row["window"] = slicing.window;
   row["planned"] = part.sliced;
-  add_planner(row, part);
   if (protocol.empty()) return;
   row["protocol"] = protocol;
   row["protocol_planned"] = task.protocol.empty();
