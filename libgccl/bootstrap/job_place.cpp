@@ -78,7 +78,9 @@ std::string job_name(const Environment& environment, const Launcher& launcher) {
     case Launcher::Kind::slurm: text = all_of({"SLURM_JOB_ID", "SLURM_STEP_ID"}); break;
     default: break;
   }
-  return text.empty() ? launching_process(launcher.rank) : text;
+  // Hydra's own processes inherit PMI_RANK where a rank of srun's has started them. The local rank Hydra alone sets.
+  const bool by_hydra = launcher.kind == Launcher::Kind::pmi && environment(launcher.local_rank);
+  return text.empty() ? launching_process(by_hydra ? launcher.local_rank : launcher.rank) : text;
 }
 
 // A folder of this user's alone, made if need be.

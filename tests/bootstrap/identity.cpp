@@ -19,6 +19,8 @@
 #include "tests/support/child.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/has.hpp"
+#include "tests/support/project.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace gccl;
 using namespace gccl::test;
@@ -326,4 +328,30 @@ TEST_CASE("a job's place is private, and its own") {
   fs::remove(place);
   fs::create_symlink("/tmp", place);
   CHECK(!job_prefix(environment_of(v), *i.launcher, &a).ok());
+}
+
+TEST_CASE("one writes down where its job meets" * doctest::skip()) {
+  Identity i;
+  REQUIRE(identify(process_environment(), -1, -1, &i).ok());
+  std::string place;
+  REQUIRE(job_prefix(process_environment(), *i.launcher, &place).ok());
+  std::ofstream(process_environment()("PLACE")) << place;
+}
+
+TEST_CASE("two jobs of Hydra's in a shell that is a rank itself meet in two places") {
+  const Folder folder;
+  const std::string there = folder.path.string();
+  // It inherits PMI_RANK, as Hydra does.
+  const std::string proxy =
+      folder.write("proxy", "for rank in 0 1; do\nPLACE=" + there +
+                                "/$1$rank PMI_RANK=$rank PMI_SIZE=2 MPI_LOCALRANKID=$rank MPI_LOCALNRANKS=2 " +
+                                fs::read_symlink("/proc/self/exe").string() +
+                                " --no-skip --test-case='one writes down where its job meets' >/dev/null\ndone\n");
+  CHECK(shell("env -i XDG_RUNTIME_DIR=" + there + " PMI_RANK=0 PMI_SIZE=1 sh -c 'for job in a b; do sh " + proxy +
+              " $job; done'") == 0);
+  const auto place = [&](const char* name) { return test::read_text(folder.path / name); };
+  CHECK(!place("a0").empty());
+  CHECK(place("a0") == place("a1"));
+  CHECK(place("b0") == place("b1"));
+  CHECK(place("a0") != place("b0"));
 }
