@@ -10,6 +10,7 @@
 #include "gccl/gccl.h"
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/missing.hpp"
+#include "libgccl/bootstrap/wait_for.hpp"
 #include "libgccl/net/bytes.hpp"
 #include "libgccl/net/handshake.hpp"
 #include "libgccl/net/socket.hpp"
@@ -20,15 +21,6 @@ namespace {
 constexpr std::int64_t kAskAgainMs = 100;
 constexpr std::int64_t kReachMs = 3000;  // to be connected, over one address or another, and for the handshake
 constexpr std::int64_t kOthersMs = 250;  // so long others are waited for once one has answered, and not admitted
-
-// False once the deadline has passed.
-bool ready(int fd, short events, Deadline deadline) {
-  while (!deadline.passed()) {
-    pollfd p{fd, events, 0};
-    if (::poll(&p, 1, deadline.poll_ms()) > 0) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -114,7 +106,7 @@ Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& t
           fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE as the job's members have", text),
           GCCL_ERR_AUTHENTICATION);
     }
-    if (!ready(fd_.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline)) return silent;
+    if (!wait_for(fd_.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline)) return silent;
   }
 }
 
@@ -168,7 +160,7 @@ Status Applicant::await(JoinFrame* out, Deadline deadline) {
     if (state == JoinFrameReader::State::complete) return {};
     if (state == JoinFrameReader::State::closed)
       return Status::error("the member that admits others has closed the connection", GCCL_ERR_PEER_LOST);
-    if (!ready(fd_.get(), POLLIN, deadline))
+    if (!wait_for(fd_.get(), POLLIN, deadline))
       return Status::error("the member that admits others is silent", GCCL_ERR_TIMEOUT);
   }
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "libgccl/bootstrap/deadline.hpp"
+#include "libgccl/bootstrap/wait_for.hpp"
 #include "libgccl/net/bytes.hpp"
 
 namespace gccl {
@@ -57,8 +58,7 @@ bool write_join_frame(int fd, const JoinFrame& frame, std::int64_t timeout_ms) {
     if (n >= 0) {
       done += std::size_t(n);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd p{fd, POLLOUT, 0};
-      if (::poll(&p, 1, deadline.poll_ms()) == 0) return false;
+      if (!wait_for(fd, POLLOUT, deadline)) return false;
     } else if (errno != EINTR) {
       return false;
     }

@@ -10,6 +10,7 @@
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
+#include "libgccl/bootstrap/wait_for.hpp"
 #include "libgccl/net/handshake.hpp"
 
 namespace gccl {
@@ -20,16 +21,6 @@ constexpr std::int64_t kConnectMs = 3000;
 // How long one of several addresses may be silent once it has accepted: a stranger may listen there, and rank 0 at
 // another. Rank 0 waits no longer for a peer either.
 constexpr std::int64_t kSilentMs = 5000;
-
-// False once the deadline has passed.
-bool wait_for(int fd, short events, Deadline deadline) {
-  for (;;) {
-    pollfd p{fd, events, 0};
-    const int n = poll(&p, 1, deadline.poll_ms());
-    if (n > 0) return true;
-    if (n == 0 || (errno != EINTR && errno != EAGAIN)) return false;
-  }
-}
 
 class TcpStoreClient : public Exchange {
  public:
