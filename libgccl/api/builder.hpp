@@ -54,7 +54,6 @@ class Builder {
 
   // This rank has such a buffer.
   bool has(const Held& held) const { return held.by(c_.rank(), Rank(root_)); }
-  bool in_place(const void* given, const void* same) { return in_place(given, address(same)); }
   bool in_place(const void* given, std::uintptr_t same) {
     if (given != GCCL_IN_PLACE && (!given || address(given) != same)) return false;
     work_.call.in_place = true;
@@ -80,6 +79,12 @@ class Builder {
       end += counts[r];
     }
   }
+  // Whether the caller's array of a length for each rank may be read: not where there is none, nor where the call will
+  // not be carried out, as it may be as long as there were ranks before. Then go() says which it is.
+  bool readable(const std::size_t* counts, const char* name, bool non_blocking) {
+    if (!counts) fail(fmt::format("{} is null: expected {} lengths", name, c_.size()));
+    return counts && !handed_back(non_blocking);
+  }
   Work& work() { return work_; }
   std::uint32_t element_bytes() const { return work_.elements.bytes; }
   Rank n() const { return c_.size(); }
@@ -98,10 +103,9 @@ class Builder {
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
     assert(!status_.ok() || work_.elements.bytes > 0);
-    const bool group = current_group() != nullptr;
-    const bool once = non_blocking || group || work_.what.point_to_point();
-    if (once && c_.survival().refuses()) return failed(c_.survival().refused());
-    if (!status_.ok() && (once || !c_.survival().hands_back(work_.what)))
+    const bool back = handed_back(non_blocking);
+    if (back && once(non_blocking)) return failed(c_.survival().refused());
+    if (!status_.ok() && !back)
       return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
     if (non_blocking) {
       Operation* op = nullptr;
@@ -109,13 +113,20 @@ class Builder {
       *request = handle_of(op);
       return s.ok() ? GCCL_SUCCESS : failed_on(c_, s);
     }
-    if (group) return run_in_group(*current_group(), c_, std::move(work_));
+    if (current_group()) return run_in_group(*current_group(), c_, std::move(work_));
     const Status s = work_.what.point_to_point() ? c_.survival().transfer(std::move(work_))
                                                  : c_.survival().call(std::move(work_), key_);
     return s.ok() ? GCCL_SUCCESS : failed(s);
   }
 
  private:
+  // No recovery carries it out again.
+  bool once(bool non_blocking) const { return non_blocking || current_group() || work_.what.point_to_point(); }
+  // It is not carried out, whatever its arguments, which may go by numbers that ranks no longer have.
+  bool handed_back(bool non_blocking) const {
+    const Survival& s = c_.survival();
+    return once(non_blocking) ? s.refuses() : s.hands_back(work_.what);
+  }
   void place(Buffer which, const void* buffer, const char* name, Count count) {
     if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
     if (buffer == GCCL_IN_PLACE && status_.ok())

@@ -186,8 +186,8 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
                        GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!counts) return failed(invalid(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
   Builder b(*c, Collective::allgatherv, 0, dtype, {}, 0);
+  if (!b.readable(counts, "counts", non_blocking)) return b.go(request, non_blocking);
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   w.lengths->me = b.me();
@@ -207,14 +207,19 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   return b.go(request, non_blocking);
 }
 
-GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype,
-                           GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+namespace {
+
+// Blocks of `count` elements; of counts[r] in a reduce_scatterv.
+GCCL_Result reduce_blocks(Collective kind, const void* sendbuf, void* recvbuf, std::size_t count,
+                          const std::size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm,
+                          GCCL_Request* request, bool non_blocking) {
   CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  Builder b(*c, counts ? Collective::reduce_scatterv : Collective::reduce_scatter, count, dtype, op, 0);
+  Builder b(*c, kind, count, dtype, op, 0);
   Work& w = b.work();
   std::size_t mine = count, before = b.me() * count, all = b.n() * count;
-  if (counts) {
+  if (kind == Collective::reduce_scatterv) {
+    if (!b.readable(counts, "counts", non_blocking)) return b.go(request, non_blocking);
     w.lengths = std::make_unique<Lengths>();
     w.lengths->recv_counts = counts;
     b.blocks("counts", counts, nullptr);
@@ -242,10 +247,18 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
   return b.go(request, non_blocking);
 }
 
+}  // namespace
+
+GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                           GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  return reduce_blocks(Collective::reduce_scatter, sendbuf, recvbuf, count, nullptr, dtype, op, comm, request,
+                       non_blocking);
+}
+
 GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
                             GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  if (!counts) return failed(invalid("reduce_scatterv: counts is null: expected one length for each rank"));
-  return reduce_scatter(sendbuf, recvbuf, 0, counts, dtype, op, comm, request, non_blocking);
+  return reduce_blocks(Collective::reduce_scatterv, sendbuf, recvbuf, 0, counts, dtype, op, comm, request,
+                       non_blocking);
 }
 
 GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
@@ -256,9 +269,9 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   Builder b(*c, Collective::alltoallv, 0, dtype, {}, 0);
   const bool one_buffer = sendbuf && sendbuf == recvbuf;
   const bool named = sendbuf == GCCL_IN_PLACE || (one_buffer && !sendcounts);
-  if (!recvcounts || (!named && !sendcounts))
-    return failed(invalid(fmt::format("alltoallv: {} is null: expected {} lengths",
-                                      recvcounts ? "sendcounts" : "recvcounts", c->size())));
+  if (!b.readable(recvcounts, "recvcounts", non_blocking) ||
+      (!named && !b.readable(sendcounts, "sendcounts", non_blocking)))
+    return b.go(request, non_blocking);
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   Lengths& l = *w.lengths;

@@ -24,8 +24,8 @@ GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype 
                    GCCL_Request* request, bool non_blocking);
 GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype,
                        GCCL_Comm comm, GCCL_Request* request, bool non_blocking);
-GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype,
-                           GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking);
+GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                           GCCL_Comm comm, GCCL_Request* request, bool non_blocking);
 GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
                             GCCL_Comm comm, GCCL_Request* request, bool non_blocking);
 GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,

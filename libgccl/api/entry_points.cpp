@@ -80,13 +80,12 @@ GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* c
 
 GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                 GCCL_Comm comm) {
-  return guarded(
-      comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false); });
+  return guarded(comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                  GCCL_Comm comm, GCCL_Request* request) {
   return begun(comm, request,
-               [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true); });
+               [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, dtype, op, comm, request, true); });
 }
 
 GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,

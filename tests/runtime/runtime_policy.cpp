@@ -2,6 +2,7 @@
 // program's function hears and may do: runtime_on_failure.cpp. At random moments: runtime_policy_random.cpp.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -288,6 +289,34 @@ TEST_CASE("a call with a number that no rank has any more is handed back, not re
     });
     check_others(ends, {0, 1});
   }
+}
+
+TEST_CASE("a call that is handed back reads none of its lengths, which may be for another number of ranks") {
+  Job job{.size = 3, .backends = "shm"};
+  job.environment["GCCL_ON_FAILURE"] = "shrink";
+  const std::vector<End> ends = run(job, [](int rank) {
+    const GCCL_Comm c = begin();
+    RANK_SUCCESS(GCCL_Barrier(c));
+    if (rank == 0) ::kill(::getpid(), SIGKILL);
+    RANK_SUCCESS(GCCL_Barrier(c));
+    void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    RANK_CHECK(page != MAP_FAILED);
+    float x[2] = {}, y[2] = {};
+    GCCL_Request q = GCCL_REQUEST_NULL;
+    for (const auto* n : {static_cast<const std::size_t*>(page), static_cast<const std::size_t*>(nullptr)}) {
+      const GCCL_Result results[] = {GCCL_Iallgatherv(x, y, n, n, GCCL_FLOAT32, c, &q),
+                                     GCCL_Ireduce_scatterv(x, y, n, GCCL_FLOAT32, GCCL_SUM, c, &q),
+                                     GCCL_Ialltoallv(x, n, n, y, n, n, GCCL_FLOAT32, c, &q)};
+      for (const GCCL_Result r : results) expect(r, GCCL_ERR_RANKS_CHANGED, "begun with old lengths");
+    }
+    const auto* const lengths = static_cast<const std::size_t*>(page);
+    expect(GCCL_Alltoallv(x, lengths, lengths, y, lengths, lengths, GCCL_FLOAT32, c), GCCL_ERR_RANKS_CHANGED,
+           "made with old lengths");
+    const std::size_t ones[] = {1, 1};
+    RANK_SUCCESS(GCCL_Alltoallv(x, ones, nullptr, y, ones, nullptr, GCCL_FLOAT32, c));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  check_others(ends, {0});
 }
 
 TEST_CASE("GCCL_Abort ends a call that waits for others to make the communicator smaller") {
