@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -317,6 +319,67 @@ TEST_CASE("a call that is handed back reads none of its lengths, which may be fo
     RANK_SUCCESS(GCCL_Finalize());
   });
   check_others(ends, {0});
+}
+
+TEST_CASE("in C++ too a call with sizes of before is handed back on all ranks, and refused once it is made anew") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Job job{.size = 3, .backends = backends};
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    const std::vector<End> ends = run(job, [](int rank) {
+      gccl::Communicator world(begin());
+      world.barrier();
+      if (rank == 1) ::kill(::getpid(), SIGKILL);
+      const std::vector<double> two(2, rank);
+      std::vector<double> six(6, 5), out(2);
+      const std::vector<std::size_t> counts(3, 2);
+      const auto result_of = [](const auto& call, std::string* text = nullptr) {
+        try {
+          call();
+        } catch (const gccl::Error& e) {
+          if (text) *text = e.what();
+          return e.result();
+        }
+        return GCCL_Result(GCCL_SUCCESS);
+      };
+      const std::function<void()> stale[] = {[&] { (void)world.iallgather(two, six); },
+                                             [&] { (void)world.iallgather(six); },
+                                             [&] { (void)world.iallgatherv(two, six, counts); },
+                                             [&] { (void)world.ireduce_scatter(six, out); },
+                                             [&] { (void)world.ireduce_scatterv(six, out, counts); },
+                                             [&] { (void)world.ialltoall(six, six); },
+                                             [&] { (void)world.ialltoallv(six, counts, six, counts); },
+                                             [&] { (void)world.iscatter(six, out, 0); },
+                                             [&] { (void)world.iscatter(six, gccl::in_place, 0); },
+                                             [&] { (void)world.igather(two, six, 0); },
+                                             [&] { (void)world.igather(gccl::in_place, six, 2); },
+                                             [&] { (void)world.ireduce(two, six, 0); },
+                                             [&] { (void)world.ireduce(gccl::in_place, out, 2); }};
+      std::string text;
+      do {
+        six.assign(6, 1);
+        world.allreduce(six);
+      } while (six[0] == 3);
+      for (std::size_t i = 0; i < std::size(stale); ++i)
+        if (const GCCL_Result r = result_of(stale[i], &text); r != GCCL_ERR_RANKS_CHANGED)
+          report("call " + std::to_string(i) + " begun with old sizes: " + std::to_string(int(r)) + ", " + text);
+      // An all-reduce is repeated by those that are left, so it is none that goes by numbers.
+      RANK_CHECK(result_of([&] { world.allreduce(two, six); }) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_CHECK(result_of([&] { world.scatter(six, out, 0); }, &text) == GCCL_ERR_RANKS_CHANGED);
+      RANK_CHECK(text.find("scatter #") != std::string::npos);
+      RANK_CHECK(text.find(" of 2 x f64, root 0: ranks have other numbers now: lost rank 1") != std::string::npos);
+      if (world.rank() == 0) {
+        RANK_CHECK(result_of([&] { world.scatter(six, out, 0); }, &text) == GCCL_ERR_INVALID_ARGUMENT);
+        RANK_CHECK(text == "scatter: the root's input has 6 elements, expected 4");
+      }
+      std::vector<double> four(4);
+      world.allgather(two, four);
+      RANK_CHECK(four == std::vector<double>({0, 0, 2, 2}));
+      RANK_CHECK(world.metrics().calls_handed_back == 1);
+      world.free();
+      GCCL_Finalize();
+    });
+    check_others(ends, {1});
+  }
 }
 
 TEST_CASE("GCCL_Abort ends a call that waits for others to make the communicator smaller") {

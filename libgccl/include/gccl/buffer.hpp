@@ -89,6 +89,18 @@ GCCL_Dtype dtype_of_buffer(const B&) {
   return dtype_of<std::ranges::range_value_t<B>>();
 }
 
+// An argument of a collective that the library refuses before it looks at any element, in the place of one that does
+// not fit: no collective takes GCCL_IN_PLACE for both buffers, nor goes without lengths.
+template <class P>
+P refused([[maybe_unused]] P argument) {
+  if constexpr (std::same_as<P, const std::size_t*>)
+    return nullptr;
+  else if constexpr (std::convertible_to<void*, P>)
+    return GCCL_IN_PLACE;
+  else
+    return argument;
+}
+
 [[noreturn]] inline void wrong(const char* call, const std::string& what) {
   throw Error(GCCL_ERR_INVALID_ARGUMENT, std::string(call) + ": " + what);
 }
@@ -109,12 +121,11 @@ inline void expect_at_least(const char* call, const char* buffer, std::size_t fo
     wrong(call, std::string(buffer) + " has " + std::to_string(found) + " elements, expected at least " +
                     std::to_string(expected));
 }
-// The elements in each of n equal blocks.
-inline std::size_t block_count(const char* call, const char* buffer, std::size_t found, std::size_t n) {
+// n equal blocks.
+inline void expect_blocks(const char* call, const char* buffer, std::size_t found, std::size_t n) {
   if (found % n != 0)
     wrong(call, std::string(buffer) + " has " + std::to_string(found) + " elements, expected a multiple of " +
                     std::to_string(n) + ", the number of ranks");
-  return found / n;
 }
 // The elements that n blocks reach over: side by side, or at their displacements.
 inline std::size_t extent(const char* call, Counts counts, Counts displs, std::size_t n) {

@@ -17,8 +17,9 @@ inline namespace api {
 
 // Owns a communicator of the C interface, whose rules (gccl.h) hold here: every rank makes the same collective calls in
 // the same order; any thread may use it. Buffers are anything contiguous, such as std::vector or std::span; counts come
-// from their sizes, and sizes that do not fit are an Error (GCCL_ERR_INVALID_ARGUMENT) before anything is sent. Below,
-// n is size(), r is rank(). Every call that fails throws Error.
+// from their sizes, and sizes that do not fit are an Error (GCCL_ERR_INVALID_ARGUMENT) before anything is sent, unless
+// the call is handed back (GCCL_ERR_RANKS_CHANGED). Below, n is size(), r is rank(). Every call that fails throws
+// Error.
 //
 // The destructor frees the communicator, which is collective. Where an exception leaves its scope, or operations are
 // still pending, it aborts the communicator first: the other ranks then get GCCL_ERR_ABORTED and do not wait for this
@@ -375,6 +376,31 @@ class Communicator {
     }
   };
 
+  // Makes a call whose arguments are checked first: fits() throws where they do not fit. They may go by the old numbers
+  // of ranks: a call that is handed back, whatever its arguments, is so here, too (GCCL_Comm_set_on_failure).
+  template <class How, class... P, class I, class Fits, class... A>
+  auto call(GCCL_Result (*function)(P...), I start, Fits fits, A... arguments) const {
+    try {
+      fits();
+    } catch (const Error&) {
+      expect_numbers_kept([&] { (void)How::call(function, start, api_detail::refused<P>(arguments)...); });
+      throw;
+    }
+    return How::call(function, start, arguments...);
+  }
+  // Given a call that the library does not carry out: throws where it hands it back.
+  template <class F>
+  void expect_numbers_kept(F refused) const {
+    GCCL_Metrics m{};
+    m.struct_bytes = sizeof m;
+    if (GCCL_Get_performance_metrics(comm_, &m) != GCCL_SUCCESS || m.recoveries == 0) return;
+    try {
+      refused();
+    } catch (const Error& e) {
+      if (e.result() == GCCL_ERR_RANKS_CHANGED) throw;
+    }
+  }
+
   std::size_t n() const { return std::size_t(size()); }
   static const std::size_t* places(Counts displs) { return displs.empty() ? nullptr : displs.data(); }
 
@@ -397,22 +423,26 @@ class Communicator {
   template <class How, class In, class Out, class O>
   auto allreduce_as(const In& in, Out& out, const O& op) const {
     using namespace api_detail;
-    if constexpr (!is_in_place<In>) expect_count("allreduce", "the output", count_of(out), count_of(in));
-    return How::call(GCCL_Allreduce, GCCL_Iallreduce, pointer(in), pointer(out), count_of(out), dtype_of_buffer(out),
-                     op_code(op), comm_);
+    const auto fits = [&] {
+      if constexpr (!is_in_place<In>) expect_count("allreduce", "the output", count_of(out), count_of(in));
+    };
+    return call<How>(GCCL_Allreduce, GCCL_Iallreduce, fits, pointer(in), pointer(out), count_of(out),
+                     dtype_of_buffer(out), op_code(op), comm_);
   }
   template <class How, class In, class Out, class O>
   auto reduce_as(const In& in, Out& out, int root, const O& op) const {
     using namespace api_detail;
     std::size_t count = count_of(out);
-    if constexpr (is_in_place<In>) {
-      if (rank() != root) wrong("reduce", "in_place is for the root's input only");
-    } else {
-      count = count_of(in);
-      if (rank() == root) expect_count("reduce", "the root's output", count_of(out), count);
-    }
-    return How::call(GCCL_Reduce, GCCL_Ireduce, pointer(in), pointer(out), count, dtype_of_buffer(out), op_code(op),
-                     root, comm_);
+    if constexpr (!is_in_place<In>) count = count_of(in);
+    const auto fits = [&] {
+      if constexpr (is_in_place<In>) {
+        if (rank() != root) wrong("reduce", "in_place is for the root's input only");
+      } else {
+        if (rank() == root) expect_count("reduce", "the root's output", count_of(out), count);
+      }
+    };
+    return call<How>(GCCL_Reduce, GCCL_Ireduce, fits, pointer(in), pointer(out), count, dtype_of_buffer(out),
+                     op_code(op), root, comm_);
   }
   template <class How, class Out, class O>
   auto reduce_inout_as(Out& inout, int root, const O& op) const {
@@ -424,85 +454,111 @@ class Communicator {
   template <class How, class In, class Out>
   auto allgather_as(const In& in, Out& out) const {
     using namespace api_detail;
-    const std::size_t count = block_count("allgather", "the output", count_of(out), n());
-    if constexpr (!is_in_place<In>) expect_count("allgather", "the output", count_of(out), n() * count_of(in));
-    return How::call(GCCL_Allgather, GCCL_Iallgather, pointer(in), pointer(out), count, dtype_of_buffer(out), comm_);
+    const auto fits = [&] {
+      expect_blocks("allgather", "the output", count_of(out), n());
+      if constexpr (!is_in_place<In>) expect_count("allgather", "the output", count_of(out), n() * count_of(in));
+    };
+    return call<How>(GCCL_Allgather, GCCL_Iallgather, fits, pointer(in), pointer(out), count_of(out) / n(),
+                     dtype_of_buffer(out), comm_);
   }
   template <class How, class In, class Out>
   auto allgatherv_as(const In& in, Out& out, Counts counts, Counts displs) const {
     using namespace api_detail;
-    expect_at_least("allgatherv", "the output", count_of(out), extent("allgatherv", counts, displs, n()));
-    if constexpr (!is_in_place<In>) expect_count("allgatherv", "the input", count_of(in), counts[std::size_t(rank())]);
-    return How::call(GCCL_Allgatherv, GCCL_Iallgatherv, pointer(in), pointer(out), counts.data(), places(displs),
+    const auto fits = [&] {
+      expect_at_least("allgatherv", "the output", count_of(out), extent("allgatherv", counts, displs, n()));
+      if constexpr (!is_in_place<In>)
+        expect_count("allgatherv", "the input", count_of(in), counts[std::size_t(rank())]);
+    };
+    return call<How>(GCCL_Allgatherv, GCCL_Iallgatherv, fits, pointer(in), pointer(out), counts.data(), places(displs),
                      dtype_of_buffer(out), comm_);
   }
   template <class How, class In, class Out, class O>
   auto reduce_scatter_as(const In& in, Out& out, const O& op) const {
     using namespace api_detail;
-    std::size_t count = count_of(out);
-    if constexpr (is_in_place<In>)
-      count = block_count("reduce_scatter", "the buffer", count, n());
-    else
-      expect_count("reduce_scatter", "the input", count_of(in), n() * count);
-    return How::call(GCCL_Reduce_scatter, GCCL_Ireduce_scatter, pointer(in), pointer(out), count, dtype_of_buffer(out),
-                     op_code(op), comm_);
+    const std::size_t count = is_in_place<In> ? count_of(out) / n() : count_of(out);
+    const auto fits = [&] {
+      if constexpr (is_in_place<In>)
+        expect_blocks("reduce_scatter", "the buffer", count_of(out), n());
+      else
+        expect_count("reduce_scatter", "the input", count_of(in), n() * count);
+    };
+    return call<How>(GCCL_Reduce_scatter, GCCL_Ireduce_scatter, fits, pointer(in), pointer(out), count,
+                     dtype_of_buffer(out), op_code(op), comm_);
   }
   template <class How, class In, class Out, class O>
   auto reduce_scatterv_as(const In& in, Out& out, Counts counts, const O& op) const {
     using namespace api_detail;
-    const std::size_t all = extent("reduce_scatterv", counts, {}, n());
-    if constexpr (is_in_place<In>) {
-      expect_count("reduce_scatterv", "the buffer", count_of(out), all);
-    } else {
-      expect_count("reduce_scatterv", "the input", count_of(in), all);
-      expect_count("reduce_scatterv", "the output", count_of(out), counts[std::size_t(rank())]);
-    }
-    return How::call(GCCL_Reduce_scatterv, GCCL_Ireduce_scatterv, pointer(in), pointer(out), counts.data(),
+    const auto fits = [&] {
+      const std::size_t all = extent("reduce_scatterv", counts, {}, n());
+      if constexpr (is_in_place<In>) {
+        expect_count("reduce_scatterv", "the buffer", count_of(out), all);
+      } else {
+        expect_count("reduce_scatterv", "the input", count_of(in), all);
+        expect_count("reduce_scatterv", "the output", count_of(out), counts[std::size_t(rank())]);
+      }
+    };
+    return call<How>(GCCL_Reduce_scatterv, GCCL_Ireduce_scatterv, fits, pointer(in), pointer(out), counts.data(),
                      dtype_of_buffer(out), op_code(op), comm_);
   }
   template <class How, class In, class Out>
   auto alltoall_as(const In& in, Out& out) const {
     using namespace api_detail;
-    const std::size_t count = block_count("alltoall", "the output", count_of(out), n());
-    if constexpr (!is_in_place<In>) expect_count("alltoall", "the input", count_of(in), count_of(out));
-    return How::call(GCCL_Alltoall, GCCL_Ialltoall, pointer(in), pointer(out), count, dtype_of_buffer(out), comm_);
+    const auto fits = [&] {
+      expect_blocks("alltoall", "the output", count_of(out), n());
+      if constexpr (!is_in_place<In>) expect_count("alltoall", "the input", count_of(in), count_of(out));
+    };
+    return call<How>(GCCL_Alltoall, GCCL_Ialltoall, fits, pointer(in), pointer(out), count_of(out) / n(),
+                     dtype_of_buffer(out), comm_);
   }
   template <class How, class In, class Out>
   auto alltoallv_as(const In& in, Counts sendcounts, Counts sdispls, Out& out, Counts recvcounts,
                     Counts rdispls) const {
     using namespace api_detail;
-    expect_at_least("alltoallv", "the output", count_of(out), extent("alltoallv", recvcounts, rdispls, n()));
-    if constexpr (!is_in_place<In>)
-      expect_at_least("alltoallv", "the input", count_of(in), extent("alltoallv", sendcounts, sdispls, n()));
-    return How::call(GCCL_Alltoallv, GCCL_Ialltoallv, pointer(in), sendcounts.data(), places(sdispls), pointer(out),
-                     recvcounts.data(), places(rdispls), dtype_of_buffer(out), comm_);
+    const auto fits = [&] {
+      expect_at_least("alltoallv", "the output", count_of(out), extent("alltoallv", recvcounts, rdispls, n()));
+      if constexpr (!is_in_place<In>)
+        expect_at_least("alltoallv", "the input", count_of(in), extent("alltoallv", sendcounts, sdispls, n()));
+    };
+    return call<How>(GCCL_Alltoallv, GCCL_Ialltoallv, fits, pointer(in), sendcounts.data(), places(sdispls),
+                     pointer(out), recvcounts.data(), places(rdispls), dtype_of_buffer(out), comm_);
   }
   template <class How, class In, class Out>
   auto scatter_as(const In& in, Out& out, int root) const {
     using namespace api_detail;
-    if (rank() == root) expect_count("scatter", "the root's input", count_of(in), n() * count_of(out));
-    return How::call(GCCL_Scatter, GCCL_Iscatter, pointer(in), pointer(out), count_of(out), dtype_of_buffer(out), root,
-                     comm_);
+    const auto fits = [&] {
+      if (rank() == root) expect_count("scatter", "the root's input", count_of(in), n() * count_of(out));
+    };
+    return call<How>(GCCL_Scatter, GCCL_Iscatter, fits, pointer(in), pointer(out), count_of(out), dtype_of_buffer(out),
+                     root, comm_);
   }
   template <class How, class In>
   auto scatter_at_root_as(const In& in, int root) const {
     using namespace api_detail;
-    if (rank() != root) wrong("scatter", "in_place is for the root's output only");
-    const std::size_t count = block_count("scatter", "the root's input", count_of(in), n());
-    return How::call(GCCL_Scatter, GCCL_Iscatter, pointer(in), GCCL_IN_PLACE, count, dtype_of_buffer(in), root, comm_);
+    const auto fits = [&] {
+      if (rank() != root) wrong("scatter", "in_place is for the root's output only");
+      expect_blocks("scatter", "the root's input", count_of(in), n());
+    };
+    return call<How>(GCCL_Scatter, GCCL_Iscatter, fits, pointer(in), GCCL_IN_PLACE, count_of(in) / n(),
+                     dtype_of_buffer(in), root, comm_);
   }
   template <class How, class In, class Out>
   auto gather_as(const In& in, Out& out, int root) const {
     using namespace api_detail;
     std::size_t count;
-    if constexpr (is_in_place<In>) {
-      if (rank() != root) wrong("gather", "in_place is for the root's input only");
-      count = block_count("gather", "the root's output", count_of(out), n());
-    } else {
+    if constexpr (is_in_place<In>)
+      count = count_of(out) / n();
+    else
       count = count_of(in);
-      if (rank() == root) expect_count("gather", "the root's output", count_of(out), n() * count);
-    }
-    return How::call(GCCL_Gather, GCCL_Igather, pointer(in), pointer(out), count, dtype_of_buffer(out), root, comm_);
+    const auto fits = [&] {
+      if constexpr (is_in_place<In>) {
+        if (rank() != root) wrong("gather", "in_place is for the root's input only");
+        expect_blocks("gather", "the root's output", count_of(out), n());
+      } else {
+        if (rank() == root) expect_count("gather", "the root's output", count_of(out), n() * count);
+      }
+    };
+    return call<How>(GCCL_Gather, GCCL_Igather, fits, pointer(in), pointer(out), count, dtype_of_buffer(out), root,
+                     comm_);
   }
 
   GCCL_Comm comm_ = GCCL_COMM_NULL;
