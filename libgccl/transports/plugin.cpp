@@ -15,7 +15,8 @@ namespace gccl {
 namespace {
 
 // Where plug-ins lie: in the user's folders, and in the library's own, which is lib/gccl of an installation and of a
-// build folder, or the folder of the plug-in that this code is part of.
+// build folder, or the folder of the plug-in that this code is part of. A build folder may be called gccl, too, as
+// add_subdirectory() makes it.
 std::vector<std::string> plugin_folders() {
   const std::string path = read_text(process_environment(), "GCCL_BACKEND_PATH");
   std::vector<std::string> folders = split_text(path, ':');
@@ -24,13 +25,11 @@ std::vector<std::string> plugin_folders() {
   if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;
   const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
   std::error_code missing;
-  if (folder.filename() == "gccl") {
-    folders.push_back(folder);
-  } else if (const auto of_build = folder / "lib/gccl"; std::filesystem::is_directory(of_build, missing)) {
-    folders.push_back(of_build);
-  } else {
-    folders.push_back(folder / "gccl");
-  }
+  const std::size_t users = folders.size();
+  for (const auto& own : {folder / "lib/gccl", folder / "gccl"})
+    if (std::filesystem::is_directory(own, missing)) folders.push_back(own);
+  if (folder.filename() == "gccl") folders.push_back(folder);
+  if (folders.size() == users) folders.push_back(folder / "gccl");  // where they would be
   return folders;
 }
 

@@ -1,4 +1,5 @@
 // Backends as plug-ins: the sample of examples/backend_sample at work, and plug-ins that are none.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -7,8 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "tests/support/folder.hpp"
 #include "tests/support/rank_call.hpp"
 #include "tests/support/rank_job.hpp"
 
@@ -87,6 +90,31 @@ TEST_CASE("over the sample plug-in, different calls, aborts and deaths are every
   running.kill(1, SIGKILL);
   const std::vector<End> ends = running.wait();
   CHECK_MESSAGE((ends[0].good() && ends[2].good() && ends[1].signal == SIGKILL), texts(ends));
+}
+
+TEST_CASE("plug-ins are found beside a library whose own folder is called gccl, as add_subdirectory() makes it") {
+  Dl_info library{};
+  REQUIRE(::dladdr(reinterpret_cast<void*>(&GCCL_Init), &library) != 0);
+  const std::filesystem::path plugin = std::filesystem::path(GCCL_TEST_PLUGINS) / "libgccl_backend_sample.so";
+  for (const std::string in : {"gccl", "gccl/gccl", "gccl/lib/gccl", "lib/gccl"}) {
+    CAPTURE(in);
+    const gccl::test::Folder folder;
+    const std::filesystem::path root = folder.path, of_library = root / (in[0] == 'g' ? "gccl" : "lib");
+    std::filesystem::create_directories(of_library);
+    std::filesystem::create_directories(root / in);
+    std::filesystem::copy_file(library.dli_fname, of_library / "libgccl.so");
+    std::filesystem::copy_file(plugin, root / in / plugin.filename());
+    check({.size = 1, .backends = "sample"}, [&](int) {
+      void* const copy = ::dlopen((of_library / "libgccl.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!copy) return report(::dlerror());
+      const auto init = reinterpret_cast<decltype(&GCCL_Init)>(::dlsym(copy, "GCCL_Init"));
+      const auto text = reinterpret_cast<decltype(&GCCL_Last_error)>(::dlsym(copy, "GCCL_Last_error"));
+      const auto finalize = reinterpret_cast<decltype(&GCCL_Finalize)>(::dlsym(copy, "GCCL_Finalize"));
+      GCCL_Comm world = GCCL_COMM_NULL;
+      if (init(&world, nullptr) != GCCL_SUCCESS) return report(text());
+      RANK_SUCCESS(finalize());
+    });
+  }
 }
 
 TEST_CASE("a plug-in that cannot be used is an error that says why") {
