@@ -25,7 +25,7 @@ Status discover(Description* out) {
                          .node = 0,
                          .numa = cpu.numa,
                          .island = 0,
-                         .nic = choice.empty() ? -1 : choice[d.devices.size() % choice.size()],
+                         .nic = choice.empty() ? -1 : choice[std::size_t(cpu.numa) % choice.size()],
                          .name = cpu.name});
   }
   *out = std::move(d);

@@ -6,19 +6,32 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <new>
+#include <utility>
 
 #include "gccl/gccl.h"
 
 namespace gccl::topology {
 namespace {
 
-struct FreeSet {
-  void operator()(hwloc_bitmap_t set) const { hwloc_bitmap_free(set); }
-};
-using Set = std::unique_ptr<hwloc_bitmap_s, FreeSet>;
+using Set = Machine::Set;
 
 Status refused(const std::string& what) {
   return Status::error(fmt::format("{}: {}", what, std::strerror(errno)), GCCL_ERR_SYSTEM);
+}
+
+// The processors on which any thread of this process may run; null where that cannot be found out.
+Set allowed(hwloc_topology_t t) {
+  Set set(hwloc_bitmap_alloc());
+  const bool known = set && hwloc_get_cpubind(t, set.get(), HWLOC_CPUBIND_PROCESS) == 0;
+  return known && !hwloc_bitmap_iszero(set.get()) ? std::move(set) : nullptr;
+}
+
+// Those that have a processor in the set.
+int count_of(hwloc_topology_t t, hwloc_obj_type_t type, hwloc_const_cpuset_t set) {
+  int count = 0;
+  for (hwloc_obj_t o = nullptr; (o = hwloc_get_next_obj_covering_cpuset_by_type(t, set, type, o));) ++count;
+  return count;
 }
 
 // The first word of a file as a number; 0 where there is none.
@@ -68,11 +81,14 @@ Status Machine::load() {
 
 void Machine::read_cpus() {
   hwloc_topology_t t = topology_.get();
+  const Set process = allowed(t);
   for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node));) {
-    if (hwloc_bitmap_iszero(node->cpuset)) continue;  // memory alone
+    Set set(hwloc_bitmap_dup(node->cpuset));
+    if (!set || (process && hwloc_bitmap_and(set.get(), set.get(), process.get()) != 0)) throw std::bad_alloc();
+    if (hwloc_bitmap_iszero(set.get())) continue;  // memory alone, or cores of other processes
     // A second memory of the same cores, such as HBM beside DRAM.
     const auto twin = std::find_if(cpus_.begin(), cpus_.end(),
-                                   [&](const Cpu& c) { return hwloc_bitmap_isequal(c.cpuset, node->cpuset); });
+                                   [&](const Cpu& c) { return hwloc_bitmap_isequal(c.cpuset.get(), set.get()); });
     const std::uint64_t memory_bytes = node->attr->numanode.local_memory;
     if (twin != cpus_.end()) {
       twin->memory_bytes += memory_bytes;
@@ -83,10 +99,10 @@ void Machine::read_cpus() {
     cpus_.push_back({.name = model ? model : "CPU",
                      .numa = int(node->os_index),
                      .socket = package ? int(package->os_index) : -1,
-                     .cores = hwloc_get_nbobjs_inside_cpuset_by_type(t, node->cpuset, HWLOC_OBJ_CORE),
-                     .threads = hwloc_get_nbobjs_inside_cpuset_by_type(t, node->cpuset, HWLOC_OBJ_PU),
+                     .cores = count_of(t, HWLOC_OBJ_CORE, set.get()),
+                     .threads = count_of(t, HWLOC_OBJ_PU, set.get()),
                      .memory_bytes = memory_bytes,
-                     .cpuset = node->cpuset});
+                     .cpuset = std::move(set)});
   }
 }
 
@@ -112,7 +128,7 @@ void Machine::read_interfaces() {
 }
 
 Status Machine::bind(std::size_t device) const {
-  if (hwloc_set_cpubind(topology_.get(), cpus_[device].cpuset, HWLOC_CPUBIND_THREAD) == 0) return {};
+  if (hwloc_set_cpubind(topology_.get(), cpus_[device].cpuset.get(), HWLOC_CPUBIND_THREAD) == 0) return {};
   return refused(fmt::format("the thread cannot be bound to NUMA node {}", cpus_[device].numa));
 }
 
@@ -120,7 +136,7 @@ int Machine::current() const {
   const Set bound(hwloc_bitmap_alloc());
   if (!bound || hwloc_get_cpubind(topology_.get(), bound.get(), HWLOC_CPUBIND_THREAD) != 0) return -1;
   for (std::size_t i = 0; i < cpus_.size(); ++i)
-    if (hwloc_bitmap_isincluded(bound.get(), cpus_[i].cpuset)) return int(i);
+    if (hwloc_bitmap_isincluded(bound.get(), cpus_[i].cpuset.get())) return int(i);
   return -1;
 }
 

@@ -1,4 +1,5 @@
-// This machine as hwloc sees it: its devices, each the cores and the memory of one NUMA node.
+// This machine as hwloc sees it: its devices, each the memory of one NUMA node and those of its cores on which this
+// process may run.
 #pragma once
 
 #include <hwloc.h>
@@ -13,12 +14,16 @@ namespace gccl::topology {
 
 class Machine {
  public:
+  struct FreeSet {
+    void operator()(hwloc_bitmap_t set) const { hwloc_bitmap_free(set); }
+  };
+  using Set = std::unique_ptr<hwloc_bitmap_s, FreeSet>;
   struct Cpu {
     std::string name;
     int numa, socket;  // the operating system's numbers; -1: unknown
     int cores, threads;
     std::uint64_t memory_bytes;
-    hwloc_const_cpuset_t cpuset;
+    Set cpuset;
   };
   struct Interface {
     std::string name;

@@ -2,12 +2,14 @@
 // communicating.
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "gccl/gccl.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 using Groups = std::vector<std::vector<int>>;
@@ -286,8 +288,9 @@ TEST_CASE("this machine's devices have the memory and the processors that Linux 
   }
   cpu_set_t allowed;
   REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
-  CHECK(threads >= CPU_COUNT(&allowed));
-  if (kib > 0) CHECK(memory_bytes == kib << 10);
+  CHECK(threads == CPU_COUNT(&allowed));
+  if (kib > 0) CHECK(memory_bytes <= kib << 10);
+  if (kib > 0 && threads == ::sysconf(_SC_NPROCESSORS_ONLN)) CHECK(memory_bytes == kib << 10);
 
   const Topology t = TopologyBuilder().add_this_machine().build();
   CHECK(t.nodes == 1);
@@ -296,7 +299,28 @@ TEST_CASE("this machine's devices have the memory and the processors that Linux 
 
   DeviceManager::bind(0);
   CHECK(DeviceManager::current() == 0);
+  cpu_set_t bound, both;
+  REQUIRE(sched_getaffinity(0, sizeof bound, &bound) == 0);
+  CPU_AND(&both, &bound, &allowed);
+  CHECK(CPU_COUNT(&bound) == manager.devices().front().threads);
+  CHECK(CPU_EQUAL(&both, &bound));
   CHECK(contains(error_of([] { DeviceManager::bind(4096); }), "device is 4096, expected 0 to "));
+}
+
+TEST_CASE("a process that may run on one processor has a device of that one, and is bound to no other") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const int status = gccl::test::Child([&] {  // which asks anew
+                       cpu_set_t allowed, one;
+                       sched_getaffinity(0, sizeof allowed, &allowed);
+                       CPU_ZERO(&one);
+                       for (int p = 0; CPU_COUNT(&one) == 0; ++p)
+                         if (CPU_ISSET(p, &allowed)) CPU_SET(p, &one);
+                       if (sched_setaffinity(0, sizeof one, &one) == 0)
+                         ::execl(self.c_str(), self.c_str(), "--test-case=this machine's devices have *", nullptr);
+                       return 127;
+                     })
+                         .wait();
+  CHECK(status == 0);
 }
 
 TEST_CASE("the C interface refuses what it cannot use, and says why") {

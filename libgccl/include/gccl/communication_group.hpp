@@ -27,7 +27,7 @@ struct RankInfo {
   int rank;
   int node;        // numbered from 0 in the order of their lowest ranks
   int local_rank;  // among the ranks of its node, by rank
-  int device;      // on its node
+  int device;      // as its process numbers them
 };
 
 // The ranks of this process. The destructor frees their communicators, all at once as one thread could not.

@@ -11,7 +11,7 @@
 namespace gccl {
 inline namespace api {
 
-// A thing that ranks run on. Today: the cores and the memory of one NUMA node.
+// A thing that ranks run on. Today: the memory of one NUMA node and those of its processors that this process may use.
 struct Device {
   int index;           // for DeviceManager::bind
   int kind;            // GCCL_DEVICE_CPU

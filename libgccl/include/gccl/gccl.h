@@ -428,20 +428,21 @@ GCCL_API int GCCL_Group_depth(void);
 
 enum { GCCL_NAME_BYTES = 96, GCCL_DEVICE_CPU = 0, GCCL_DEVICE_GPU = 1 };
 
-/* A thing of this machine that ranks run on. Today: one CPU device for each NUMA node that this process may use. */
+/* A thing of this machine that ranks run on. Today: one CPU device for each NUMA node on whose processors this process
+ * may run when it first asks, with those of them. */
 typedef struct GCCL_Device {
   size_t struct_bytes;        /* set by the caller to sizeof(GCCL_Device) */
   int32_t kind;               /* GCCL_DEVICE_CPU */
   int32_t numa, socket;       /* the operating system's numbers; -1: unknown */
   int32_t cores, threads;     /* physical cores, hardware threads */
-  uint64_t memory_bytes;      /* of the NUMA node */
+  uint64_t memory_bytes;      /* of the whole NUMA node */
   char name[GCCL_NAME_BYTES]; /* the processor's model */
 } GCCL_Device;
 
 GCCL_API GCCL_Result GCCL_Device_count(int* count);
 /* device: 0 .. count-1. */
 GCCL_API GCCL_Result GCCL_Device_get(int device, GCCL_Device* info);
-/* Binds the calling thread, and threads that it starts, to the device's cores. */
+/* Binds the calling thread, and threads that it starts, to the device's processors. */
 GCCL_API GCCL_Result GCCL_Device_bind(int device);
 /* The device that the calling thread is bound to; -1 when it may run on several. */
 GCCL_API GCCL_Result GCCL_Device_current(int* device);

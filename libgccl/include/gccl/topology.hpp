@@ -106,7 +106,7 @@ struct Topology {
 //   const auto rails = t.groups(Locality::rail);
 class TopologyBuilder {
  public:
-  // This machine, by hwloc: a device for each NUMA node, its physical network interfaces.
+  // This machine, by hwloc: the devices of DeviceManager, and its physical network interfaces.
   TopologyBuilder& add_this_machine() {
     GCCL_Topology t = nullptr;
     check(GCCL_Topology_discover(&t));
