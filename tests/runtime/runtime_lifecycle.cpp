@@ -455,8 +455,8 @@ TEST_CASE("metrics count the caller's own calls, and none that others are made o
       const auto counted = [&](const char* kind, std::uint64_t calls, std::uint64_t bytes) {
         m.struct_bytes = sizeof m;
         RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
-        for (int k = 0; k < GCCL_METRICS_KINDS && m.calls[k].name; ++k) {
-          const GCCL_Call_metrics& c = m.calls[k];
+        for (const GCCL_Call_metrics& c : m.calls) {
+          if (!c.name) continue;
           const bool this_one = std::string(c.name) == kind;
           if (c.calls != (this_one ? calls : 0) || c.bytes != (this_one ? bytes : 0) || c.timed > c.calls || c.failed)
             report(std::string(c.name) + ": " + std::to_string(c.calls) + " calls, " + std::to_string(c.bytes) +

@@ -501,7 +501,7 @@ GCCL_API GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path);
 
 enum { GCCL_METRICS_KINDS = 16 };
 typedef struct GCCL_Call_metrics {
-  const char* name;       /* "allreduce", ...; null past the last kind */
+  const char* name;       /* "allreduce", ...; null: no kind has this index, others may follow */
   uint64_t calls, failed; /* the caller's own; not those that splitting and the like are made of */
   uint64_t bytes;         /* of user data, counted as nccl-tests does */
   uint64_t time_ns;       /* from start to completion, summed over the calls that were timed */
@@ -518,7 +518,7 @@ typedef struct GCCL_Metrics {
   const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, by its name; null: none */
   const char* decided_by[GCCL_METRICS_KINDS]; /* who chose it: "the model", ... (docs/start.md) */
   uint64_t failures_noticed;                  /* times that calls on comm found ranks failed */
-  uint64_t recoveries, ranks_lost;            /* times that comm became smaller, by how many ranks together */
+  uint64_t recoveries, ranks_lost;            /* times that comm has recovered, and ranks that it lost then */
   uint64_t calls_repeated, calls_handed_back; /* after that; handed back: GCCL_ERR_RANKS_CHANGED */
   uint64_t suspicions, suspicions_withdrawn;  /* of the job's detector: ranks that were silent, and those heard again */
   uint64_t reconnects;     /* TCP connections of comm that broke and were made anew (GCCL_LINK_LOST_MS) */
