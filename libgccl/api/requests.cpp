@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace gccl {
 struct GroupCalls {
   int depth = 0;
   std::vector<Operation*> operations;
+  std::vector<std::size_t> inner;  // of the groups inside the outermost one: how many operations there were before
   Status first;
   std::map<std::pair<std::uint64_t, Rank>, double> estimated_ns;  // by communicator and rank of it
 
@@ -199,6 +201,7 @@ GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code) {
 
 GCCL_Result GCCL_Group_start(void) {
   return guarded([] {
+    if (group.depth > 0) group.inner.push_back(group.operations.size());
     ++group.depth;
     return GCCL_SUCCESS;
   });
@@ -208,7 +211,10 @@ GCCL_Result GCCL_Group_end(void) {
   return guarded([] {
     if (group.depth == 0)
       return failed(Status::error("GCCL_Group_end without GCCL_Group_start", GCCL_ERR_INVALID_USAGE));
-    if (--group.depth > 0) return GCCL_SUCCESS;
+    if (--group.depth > 0) {
+      group.inner.pop_back();
+      return GCCL_SUCCESS;
+    }
     group.estimated_ns.clear();
     const Status started = std::exchange(group.first, {});
     const Status ended = wait_in_turns(std::exchange(group.operations, {}));
@@ -222,7 +228,8 @@ GCCL_Result GCCL_Group_abort(int code) {
   return guarded([&] {
     if (group.depth == 0)
       return failed(Status::error("GCCL_Group_abort without GCCL_Group_start", GCCL_ERR_INVALID_USAGE));
-    for (const Operation* op : group.operations) abort_pending(op, code);
+    const std::size_t before = group.depth > 1 ? group.inner.back() : 0;
+    for (const Operation* op : std::span(group.operations).subspan(before)) abort_pending(op, code);
     return GCCL_Group_end();
   });
 }

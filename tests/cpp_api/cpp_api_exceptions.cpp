@@ -80,6 +80,32 @@ TEST_CASE("an exception inside grouped() aborts what has begun, and hangs no ran
         }) == "");
 }
 
+TEST_CASE("an exception inside an inner grouped() aborts no communicator of the outer one's calls") {
+  CHECK(on_ranks(2, [](int rank) {
+          const Communicator world = Communicator::init(), other = world.split(0);
+          std::vector<int> x(1), y(1);
+          if (rank == 0) {
+            const auto outer = [&] {
+              world.recv(x, 1);
+              try {
+                grouped([&] {
+                  other.recv(y, 1);
+                  throw Own();
+                });
+              } catch (const Own&) {
+              }
+            };
+            MUST(result_of([&] { grouped(outer); }) == GCCL_ERR_ABORTED);
+            MUST(x[0] == 5);
+          } else {
+            MUST(result_of([&] { other.recv(y, 0); }) == GCCL_ERR_ABORTED);
+            x[0] = 5;
+            world.send(x, 0);
+          }
+          world.barrier();
+        }) == "");
+}
+
 TEST_CASE("operations that end while an exception is in flight are waited for, not aborted") {
   CHECK(on_ranks(2, [](int rank) {
           const Communicator world = Communicator::init();

@@ -419,7 +419,7 @@ GCCL_API GCCL_Result GCCL_Progress(void);
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
- * ended; then as GCCL_Group_end. */
+ * ended, of calls since the GCCL_Group_start that it answers; then as GCCL_Group_end. */
 GCCL_API GCCL_Result GCCL_Group_abort(int code);
 /* How many groups of this thread have begun and not ended; 0: none. */
 GCCL_API int GCCL_Group_depth(void);
