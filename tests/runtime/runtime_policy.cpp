@@ -111,6 +111,28 @@ TEST_CASE("a barrier that is over by the recovery has not failed") {
   }
 }
 
+TEST_CASE("a call in place that is handed back leaves alone what lies between its blocks") {
+  Job job{.size = 3, .backends = "shm"};
+  job.environment["GCCL_ON_FAILURE"] = "shrink";
+  const std::vector<End> ends = run(job, [](int rank) {
+    gccl::Communicator world(begin());
+    std::vector<int> x = {1, 2, 3, 4, 5, 6};
+    const auto write_between = [&](const GCCL_Failure& f) {
+      if (f.stage == GCCL_FAILURE_NOTICED) x[1] = 77;
+    };
+    world.on_failure(write_between);
+    world.barrier();
+    if (rank == 1) ::kill(::getpid(), SIGKILL);
+    const std::size_t counts[] = {1, 1, 1}, displs[] = {4, 2, 0};
+    expect(GCCL_Alltoallv(GCCL_IN_PLACE, nullptr, nullptr, x.data(), counts, displs, GCCL_INT32, world.get()),
+           GCCL_ERR_RANKS_CHANGED, "all-to-all");
+    RANK_CHECK(x == std::vector<int>({1, 77, 3, 4, 5, 6}));
+    world.free();
+    GCCL_Finalize();
+  });
+  check_others(ends, {1});
+}
+
 TEST_CASE("what was in flight is lost, and the next barrier makes the communicator smaller") {
   for (const char* backends : {"shm", "tcp"}) {
     Running running({.size = 3, .backends = backends}, [](int rank) {

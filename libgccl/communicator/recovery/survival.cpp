@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <exception>
 #include <mutex>
 
@@ -12,6 +11,7 @@
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/recovery/agreed.hpp"
+#include "libgccl/schedule/definition.hpp"
 
 namespace gccl {
 namespace {
@@ -52,24 +52,37 @@ Work confirmation() {
 // ---- The kept input ----
 
 void KeptInput::keep(const Work& work, Rank ranks, Rank rank) {
-  bytes_ = 0;
-  if (!work.call.in_place || work.call.kind == Collective::broadcast) return;  // the root's is not written to
-  const Region input = input_of(work.call, ranks, rank);
+  pieces_.clear();
+  const Call& call = work.call;
+  if (!call.in_place || call.kind == Collective::broadcast) return;  // the root's is not written to
+  const Region input = input_of(call, ranks, rank);
   if (input.buffer() != Buffer::output || input.count == 0) return;
-  bytes_ = input.count * work.elements.bytes;
-  from_ = work.memory.base[std::size_t(Buffer::output)] + input.offset() * work.elements.bytes;
-  if (room_ < bytes_) {
-    const std::size_t bytes = std::exchange(bytes_, 0);
-    data_.reset();
+  std::size_t bytes = 0;
+  const auto add = [&](Count begin, Count count) {
+    std::byte* const base = work.memory.base[std::size_t(Buffer::output)];
+    pieces_.push_back({base + begin * work.elements.bytes, count * work.elements.bytes});
+    bytes += pieces_.back().bytes;
+  };
+  if (call.kind == Collective::alltoallv)
+    each_block(call, ranks, rank, true, [&](Count begin, Count count, Rank) { add(begin, count); });
+  else
+    add(input.offset(), input.count);
+  if (room_ < bytes) {
     room_ = 0;
+    data_.reset();
     data_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    room_ = bytes_ = bytes;
+    room_ = bytes;
   }
-  std::memcpy(data_.get(), from_, bytes_);
+  std::byte* to = data_.get();
+  for (const Piece& p : pieces_) to = std::copy_n(p.from, p.bytes, to);
 }
 
 void KeptInput::restore() const {
-  if (bytes_ > 0) std::memcpy(from_, data_.get(), bytes_);
+  const std::byte* kept = data_.get();
+  for (const Piece& p : pieces_) {
+    std::copy_n(kept, p.bytes, p.from);
+    kept += p.bytes;
+  }
 }
 
 // ---- Calls ----

@@ -31,7 +31,8 @@
 
 namespace gccl {
 
-// The input of a call that its result overwrites, kept until the call has ended.
+// The input of a call that its result overwrites, kept until the call has ended. Not what lies between blocks: that is
+// none of the call's.
 class KeptInput {
  public:
   void keep(const Work& work, Rank ranks, Rank rank);
@@ -39,10 +40,13 @@ class KeptInput {
   void restore() const;
 
  private:
+  struct Piece {
+    std::byte* from;
+    std::size_t bytes;
+  };
   std::unique_ptr<std::byte[]> data_;
   std::size_t room_ = 0;
-  std::byte* from_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::vector<Piece> pieces_;  // of data_, side by side
 };
 
 // It makes calls on its communicator, and has it made anew. Without the communicator's lock, and one thread at a time,
