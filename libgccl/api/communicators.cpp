@@ -113,9 +113,9 @@ using namespace gccl;
 extern "C" {
 
 GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
+  if (world) *world = GCCL_COMM_NULL;
   return guarded([&] {
     if (!world) return failed(invalid("world is null: expected where to store the communicator"));
-    *world = GCCL_COMM_NULL;
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
@@ -125,9 +125,9 @@ GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
 }
 
 GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config) {
+  if (comm) *comm = GCCL_COMM_NULL;
   return guarded([&] {
     if (!comm) return failed(invalid("comm is null: expected where to store the communicator"));
-    *comm = GCCL_COMM_NULL;
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
@@ -137,13 +137,12 @@ GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config) {
 }
 
 GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config) {
+  if (worlds) std::fill_n(worlds, std::max(n, 0), GCCL_COMM_NULL);
   return guarded([&] {
     if (n < 1) return failed(invalid(fmt::format("n is {}: expected at least 1", n)));
     if (!worlds || !ranks) return failed(invalid(fmt::format("{} is null", worlds ? "ranks" : "worlds")));
-    for (int i = 0; i < n; ++i) {
-      worlds[i] = GCCL_COMM_NULL;
+    for (int i = 0; i < n; ++i)
       if (ranks[i] < 0) return failed(invalid(fmt::format("ranks[{}] is {}: expected 0 or more", i, ranks[i])));
-    }
     std::vector<int> in_order(ranks, ranks + n);
     std::ranges::sort(in_order);
     if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
@@ -230,11 +229,11 @@ GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
 }
 
 GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) {
+  if (out) *out = GCCL_COMM_NULL;
   return guarded(comm, [&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
-    *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
       return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
     const Inside inside(*c);
@@ -246,11 +245,11 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
 }
 
 GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out) {
+  if (out) *out = GCCL_COMM_NULL;
   return guarded(comm, [&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
-    *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
     const Inside inside(*c);

@@ -79,11 +79,11 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
 }
 
 GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
+  if (out) *out = GCCL_COMM_NULL;
   return guarded([&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
-    *out = GCCL_COMM_NULL;
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);
     const Inside inside(*c);
     if (const Status s = others_can_call(*c, "GCCL_Comm_shrink"); !s.ok()) return failed(s);
@@ -96,11 +96,11 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
 }
 
 GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_Comm* out) {
+  if (out) *out = GCCL_COMM_NULL;
   return guarded([&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
-    *out = GCCL_COMM_NULL;
     if (most < 1) return failed(invalid(fmt::format("most is {}: expected 1 or more", most)));
     if (wait_ms < 0) return failed(invalid(fmt::format("wait_ms is {}: expected 0 or more", wait_ms)));
     if (const Status s = c->survival().not_inside(); !s.ok()) return failed(s);

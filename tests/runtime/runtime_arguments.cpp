@@ -2,7 +2,9 @@
 // on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -231,6 +233,28 @@ TEST_CASE("an I-form that is refused leaves no request to wait for") {
     refused([&](GCCL_Request* r) { return GCCL_Igather(&x, &x, 1, GCCL_INT32, 0, none, r); });
     refused([&](GCCL_Request* r) { return GCCL_Ibarrier(none, r); });
     RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("what makes a communicator and is refused leaves none") {
+  check({.size = 1}, [](int) {
+    const GCCL_Comm none = GCCL_COMM_NULL;
+    const auto refused = [](auto call) {
+      auto out = reinterpret_cast<GCCL_Comm>(&call);  // whatever a program's memory holds
+      RANK_CHECK(call(&out) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_CHECK(out == GCCL_COMM_NULL);
+    };
+    const int zero = 0;
+    refused([&](GCCL_Comm* out) { return GCCL_Comm_split(none, 0, 0, out); });
+    refused([&](GCCL_Comm* out) { return GCCL_Comm_create(none, &zero, 1, out); });
+    refused([&](GCCL_Comm* out) { return GCCL_Comm_shrink(none, out); });
+    refused([&](GCCL_Comm* out) { return GCCL_Comm_grow(none, 1, 0, out); });
+    refused([&](GCCL_Comm* out) { return GCCL_Init_ranks(out, nullptr, 1, nullptr); });
+    const int negative[] = {0, -1, 2};
+    GCCL_Comm worlds[3];
+    std::fill(std::begin(worlds), std::end(worlds), reinterpret_cast<GCCL_Comm>(&worlds));
+    RANK_CHECK(GCCL_Init_ranks(worlds, negative, 3, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
+    for (const GCCL_Comm w : worlds) RANK_CHECK(w == GCCL_COMM_NULL);
   });
 }
 
