@@ -29,7 +29,8 @@ const char* GCCL_Error_string(GCCL_Result result) {
     case GCCL_ERR_AUTHENTICATION: return "a peer does not know the secret";
     case GCCL_ERR_NOT_SUPPORTED: return "not supported";
     case GCCL_ERR_REVOKED: return "revoked";
-    case GCCL_ERR_RANKS_CHANGED: return "the communicator has fewer ranks now";
+    case GCCL_ERR_RANKS_CHANGED:
+      return "ranks failed, and the communicator goes on without them, or with others in their places";
   }
   return "unknown result";
 }

@@ -62,7 +62,7 @@ typedef enum GCCL_Result {
   GCCL_ERR_AUTHENTICATION = 104, /* a peer could not prove that it knows the secret */
   GCCL_ERR_NOT_SUPPORTED = 105,  /* a right call that this build or backend cannot serve */
   GCCL_ERR_REVOKED = 106,        /* GCCL_Comm_revoke was called, here or elsewhere */
-  GCCL_ERR_RANKS_CHANGED = 107   /* ranks failed, comm goes on with fewer, and the call was not carried out */
+  GCCL_ERR_RANKS_CHANGED = 107   /* ranks failed, comm goes on with fewer or others; the call was not carried out */
 } GCCL_Result;
 
 typedef int32_t GCCL_Dtype;
