@@ -6,9 +6,7 @@ extern "C" {
 
 GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes) {
   return gccl::guarded([&] {
-    if (!ptr)
-      return gccl::failed(
-          gccl::Status::error("ptr is null: expected where to store the address", GCCL_ERR_INVALID_ARGUMENT));
+    if (!ptr) return gccl::failed(gccl::invalid("ptr is null: expected where to store the address"));
     *ptr = nullptr;
     return gccl::failed(gccl::allocate_shared(bytes, ptr));
   });

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "libgccl/api/guard.hpp"
 
@@ -23,6 +24,24 @@ Status agreement(CommunicatorCore& c, F call) {
   return s;
 }
 
+// How many ranks find(c, &all) finds, and as many of them as there is room for.
+template <class F>
+GCCL_Result give_ranks(GCCL_Comm comm, int* ranks, int capacity, int* count, F find) {
+  return guarded([&] {
+    CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!count) return failed(invalid("count is null"));
+    if (capacity < 0 || (capacity > 0 && !ranks))
+      return failed(
+          invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
+    std::vector<Rank> all;
+    if (const Status s = find(*c, &all); !s.ok()) return failed(s);
+    *count = int(all.size());
+    std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
+    return GCCL_SUCCESS;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -38,18 +57,10 @@ GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm) {
 }
 
 GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count) {
-  return guarded([&] {
-    CommunicatorCore* const c = communicator_of(comm);
-    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!count) return failed(invalid("count is null"));
-    if (capacity < 0 || (capacity > 0 && !ranks))
-      return failed(
-          invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
-    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
-    const std::vector<Rank> all = recovery_of(*c).failed(c->members(), c->lost());
-    *count = int(all.size());
-    std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
-    return GCCL_SUCCESS;
+  return give_ranks(comm, ranks, capacity, count, [](CommunicatorCore& c, std::vector<Rank>* all) {
+    if (const Status& s = recovery_of(c).usable(); !s.ok()) return s.copy_or_code();
+    *all = recovery_of(c).failed(c.members(), c.lost());
+    return Status();
   });
 }
 
@@ -116,17 +127,9 @@ GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_
 }
 
 GCCL_Result GCCL_Comm_get_joined(GCCL_Comm comm, int* ranks, int capacity, int* count) {
-  return guarded([&] {
-    const CommunicatorCore* const c = communicator_of(comm);
-    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!count) return failed(invalid("count is null"));
-    if (capacity < 0 || (capacity > 0 && !ranks))
-      return failed(
-          invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
-    const std::vector<Rank> all = c->members().world ? c->world().joined : std::vector<Rank>();
-    *count = int(all.size());
-    std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
-    return GCCL_SUCCESS;
+  return give_ranks(comm, ranks, capacity, count, [](const CommunicatorCore& c, std::vector<Rank>* all) {
+    if (c.members().world) *all = c.world().joined;
+    return Status();
   });
 }
 

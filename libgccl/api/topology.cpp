@@ -22,7 +22,7 @@ using gccl::Status;
 using gccl::topology::Machine;
 
 Status invalid(const char* function, const std::string& what) {
-  return Status::error(fmt::format("{}: {}", function, what), GCCL_ERR_INVALID_ARGUMENT);
+  return gccl::invalid(fmt::format("{}: {}", function, what));
 }
 
 Status check_index(const char* function, const char* what, int index, std::size_t count) {
