@@ -101,9 +101,6 @@ P refused([[maybe_unused]] P argument) {
     return argument;
 }
 
-[[noreturn]] inline void wrong(const char* call, const std::string& what) {
-  throw Error(GCCL_ERR_INVALID_ARGUMENT, std::string(call) + ": " + what);
-}
 // For what would be read, or written to, when the group carries the call out, and is gone by then.
 inline void expect_no_group(
     const char* why =

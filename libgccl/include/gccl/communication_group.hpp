@@ -43,12 +43,12 @@ class CommunicationGroup {
     if (devices_.empty())
       for (int i = 0; i < n; ++i) devices_.push_back(i % devices);
     if (devices_.size() != dist.ranks.size())
-      throw Error(GCCL_ERR_INVALID_ARGUMENT, "communication group: " + std::to_string(devices_.size()) +
-                                                 " devices for " + std::to_string(n) + " ranks, expected one for each");
+      api_detail::wrong("communication group", std::to_string(devices_.size()) + " devices for " + std::to_string(n) +
+                                                   " ranks, expected one for each");
     for (const int d : devices_)
       if (d < 0 || d >= devices)
-        throw Error(GCCL_ERR_INVALID_ARGUMENT, "communication group: device " + std::to_string(d) + ", expected 0 to " +
-                                                   std::to_string(devices - 1));
+        api_detail::wrong("communication group",
+                          "device " + std::to_string(d) + ", expected 0 to " + std::to_string(devices - 1));
     const GCCL_Config c = dist.config.c();
     std::vector<GCCL_Comm> worlds(dist.ranks.size(), GCCL_COMM_NULL);
     check(GCCL_Init_ranks(worlds.data(), dist.ranks.data(), n, &c));

@@ -108,13 +108,7 @@ class Communicator {
   // Ends all operations on every rank with GCCL_ERR_REVOKED.
   void revoke() const { check(GCCL_Comm_revoke(comm_)); }
   // Ranks that are known here to have failed.
-  std::vector<int> failed() const {
-    int count = 0;
-    std::vector<int> ranks(n());
-    check(GCCL_Comm_get_failed(comm_, ranks.data(), int(ranks.size()), &count));
-    ranks.resize(std::size_t(count));
-    return ranks;
-  }
+  std::vector<int> failed() const { return ranks_from(GCCL_Comm_get_failed); }
   void acknowledge_failed() const { check(GCCL_Comm_ack_failed(comm_)); }
   // The AND of all flags; throws GCCL_ERR_PEER_LOST where a rank has failed that not all had acknowledged.
   std::uint64_t agree(std::uint64_t flags) const {
@@ -135,13 +129,7 @@ class Communicator {
     return Communicator(out);
   }
   // The ranks that are new: GCCL_Comm_get_joined.
-  std::vector<int> joined() const {
-    int count = 0;
-    std::vector<int> ranks(n());
-    check(GCCL_Comm_get_joined(comm_, ranks.data(), int(ranks.size()), &count));
-    ranks.resize(std::size_t(count));
-    return ranks;
-  }
+  std::vector<int> joined() const { return ranks_from(GCCL_Comm_get_joined); }
 
   // What a call does that finds ranks failed: nothing, or the others make this communicator smaller
   // (GCCL_Comm_set_on_failure). Collective.
@@ -402,6 +390,13 @@ class Communicator {
   }
 
   std::size_t n() const { return std::size_t(size()); }
+  std::vector<int> ranks_from(GCCL_Result (*list)(GCCL_Comm, int*, int, int*)) const {
+    int count = 0;
+    std::vector<int> ranks(n());
+    check(list(comm_, ranks.data(), int(ranks.size()), &count));
+    ranks.resize(std::size_t(count));
+    return ranks;
+  }
   static const std::size_t* places(Counts displs) { return displs.empty() ? nullptr : displs.data(); }
 
   template <class How, class B>

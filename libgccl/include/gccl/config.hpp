@@ -30,7 +30,7 @@ struct Config {
   GCCL_Config c() const {
     const auto text = [](const std::string& s) {
       if (s.find('\0') != s.npos)  // a secret, say, would end there
-        throw Error(GCCL_ERR_INVALID_ARGUMENT, "config: found a null byte in a text, which ends it in the C interface");
+        api_detail::wrong("config", "found a null byte in a text, which ends it in the C interface");
       return s.empty() ? nullptr : s.c_str();
     };
     GCCL_Config c = GCCL_CONFIG_INIT;

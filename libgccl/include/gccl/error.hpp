@@ -33,5 +33,13 @@ inline void check(GCCL_Result result) {
   throw Error(result, text.empty() ? GCCL_Error_string(result) : text);
 }
 
+namespace api_detail {
+
+// What does not fit, found here: without the C interface.
+[[noreturn]] inline void wrong(const char* call, const std::string& what) {
+  throw Error(GCCL_ERR_INVALID_ARGUMENT, std::string(call) + ": " + what);
+}
+
+}  // namespace api_detail
 }  // namespace api
 }  // namespace gccl

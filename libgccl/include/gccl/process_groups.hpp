@@ -124,9 +124,7 @@ class ProcessGroups {
   static constexpr std::size_t kTp = 0, kCp = 1, kPp = 2, kDp = 3, kAxes = 4;
   static constexpr std::array<std::string_view, kAxes> kNames = {"tp", "cp", "pp", "dp"};
 
-  [[noreturn]] static void wrong(const std::string& what) {
-    throw Error(GCCL_ERR_INVALID_ARGUMENT, "process groups: " + what);
-  }
+  [[noreturn]] static void wrong(const std::string& what) { api_detail::wrong("process groups", what); }
   static bool varies(Parallel kind, std::size_t axis) { return unsigned(kind) >> axis & 1u; }
 
   void check_rank(int rank) const {

@@ -51,9 +51,9 @@ struct Topology {
       const int r = devices[i].rank;
       if (r < 0) continue;
       if (std::size_t(r) >= devices.size() || device_of_rank[std::size_t(r)] >= 0)
-        throw Error(GCCL_ERR_INVALID_ARGUMENT,
-                    "topology: rank " + std::to_string(r) + " of device " + std::to_string(i) +
-                        " appears twice or is not below the number of devices, " + std::to_string(devices.size()));
+        api_detail::wrong("topology", "rank " + std::to_string(r) + " of device " + std::to_string(i) +
+                                          " appears twice or is not below the number of devices, " +
+                                          std::to_string(devices.size()));
       device_of_rank[std::size_t(r)] = int(i);
       ++ranks;
     }
@@ -61,9 +61,8 @@ struct Topology {
     if (ranks != 0) {
       device_of_rank.resize(std::size_t(ranks));
       if (const auto hole = std::find(device_of_rank.begin(), device_of_rank.end(), -1); hole != device_of_rank.end())
-        throw Error(GCCL_ERR_INVALID_ARGUMENT, "topology: " + std::to_string(ranks) +
-                                                   " devices have ranks, but none has rank " +
-                                                   std::to_string(hole - device_of_rank.begin()));
+        api_detail::wrong("topology", std::to_string(ranks) + " devices have ranks, but none has rank " +
+                                          std::to_string(hole - device_of_rank.begin()));
     }
     return device_of_rank;
   }
@@ -76,9 +75,8 @@ struct Topology {
     for (std::size_t r = 0; r < device_of_rank.size(); ++r) {
       const int d = device_of_rank[r];
       if (d < 0 || std::size_t(d) >= devices.size())
-        throw Error(GCCL_ERR_INVALID_ARGUMENT, "topology: rank " + std::to_string(r) + " is on device " +
-                                                   std::to_string(d) + ", but there are " +
-                                                   std::to_string(devices.size()) + " devices");
+        api_detail::wrong("topology", "rank " + std::to_string(r) + " is on device " + std::to_string(d) +
+                                          ", but there are " + std::to_string(devices.size()) + " devices");
       const TopologyDevice& on = devices[std::size_t(d)];
       if (by == Locality::rail && on.nic < 0) continue;
       const auto [group, unseen] = known.try_emplace(key(by, on), groups.size());
@@ -125,7 +123,7 @@ class TopologyBuilder {
     return add(read(t), copies);
   }
   TopologyBuilder& add(const Topology& part, int copies = 1) {
-    if (copies < 0) throw Error(GCCL_ERR_INVALID_ARGUMENT, "topology: copies is negative");
+    if (copies < 0) api_detail::wrong("topology", "copies is negative");
     int islands = 0;
     for (const TopologyDevice& d : part.devices) islands = std::max(islands, d.island + 1);
     for (int c = 0; c < copies; ++c) {
