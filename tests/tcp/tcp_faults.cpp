@@ -1,5 +1,6 @@
 // Peers that die, leave, stop or are cut off, seen by the TCP backend.
 #include "libgccl/transports/tcp/connect/first_peers.hpp"
+#include "tests/support/own_network.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;
@@ -295,6 +296,106 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
     for (const std::string& part :
          {std::string("rank 0 at 127.0.0.1 cannot reach rank 2"), c.at.text(), std::string(c.said)})
       CHECK_MESSAGE(std::string(text).find(part) != std::string::npos, text);
+  }
+}
+
+// Multicast: TCP has no way there, whatever the machine's networks are.
+TEST_CASE("a peer to which there is no way is waited for until the limit; a refusal elsewhere says that it has ended") {
+  const Variable limit("GCCL_TCP_PEER_TIMEOUT_MS", "2500");
+  const SocketAddress no_way = SocketAddress::numeric("224.0.0.1", 1), nearby = SocketAddress::loopback(0);
+  const Fd bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(bound.get(), nearby.data(), nearby.bytes()) == 0);
+  for (const bool refuses : {false, true}) {
+    CAPTURE(refuses);
+    std::deque<tcp_test::Rank> ranks(2);
+    Addresses addresses = open_ports(&ranks);
+    lead(&addresses, 1, refuses ? SocketAddress::local_end(bound.get()) : no_way);
+    if (refuses) lead(&addresses, 1, no_way, Detour::before);
+    ranks[0].connect(2, 1, addresses.data());
+    const auto begin = Clock::now();
+    ranks[0].send(1, "a", 1);
+    while (ranks[0].poll() && Clock::now() < begin + 20s) std::this_thread::sleep_for(500us);
+    const auto took = Clock::now() - begin;
+    CHECK(ranks[0].fault.result == GCCL_ERR_PEER_LOST);
+    CHECK(std::string(ranks[0].fault.text).find("Network is unreachable") != std::string::npos);
+    if (!refuses) CHECK(took >= 2500ms);
+    CHECK(took < 10s);
+  }
+}
+
+// The peer's address is of a network that this machine has no part in, and then it has.
+TEST_CASE("where a rank's network is down for a moment, first connections wait for it, and aborts") {
+  enum : int { kGood, kFailed, kNoNetwork };
+  for (const bool aborts : {false, true}) {
+    CAPTURE(aborts);
+    test::Child child([&]() -> int {
+      if (!own_network() || !set_loopback(true)) return kNoNetwork;
+      const char* const elsewhere = "10.99.99.1";
+      std::deque<tcp_test::Rank> ranks(2);
+      const Addresses addresses = open_ports(&ranks, 1, "secret");  // with one, every interface is listened on
+      tcp::PortAddress peer;
+      if (!tcp::decode(addresses.data() + GCCL_BACKEND_ADDRESS_BYTES, &peer)) return kFailed;
+      Addresses cut_off = addresses;
+      lead(&cut_off, 1, SocketAddress::numeric(elsewhere, peer.addresses[0].port()));
+      ranks[0].connect(2, 1, cut_off.data());
+      ranks[1].connect(2, 1, addresses.data());
+      const auto both_poll_for = [&](Clock::duration limit, const std::function<bool()>& until) {
+        for (const auto end = Clock::now() + limit; Clock::now() < end; std::this_thread::sleep_for(500us)) {
+          const bool well = ranks[0].poll() && ranks[1].poll();
+          if (!well || until()) return well;
+        }
+        return true;
+      };
+      char x = 0;
+      const auto *s = aborts ? nullptr : ranks[0].send(1, "a", 1), *r = ranks[1].receive(0, &x, 1);
+      const GCCL_Fault f{GCCL_ERR_ABORTED, 0, "over"};
+      if (aborts) kTcp->abort(ranks[0].port, &f);
+      if (!both_poll_for(1500ms, [] { return false; }) || !add_address(elsewhere)) return kFailed;
+      const bool well = both_poll_for(20s, [&] { return s && s->result == GCCL_SUCCESS && r->result == GCCL_SUCCESS; });
+      return (aborts ? !well && ranks[1].fault.result == GCCL_ERR_ABORTED : well && x == 'a') ? kGood : kFailed;
+    });
+    const int status = child.wait();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoNetwork) {
+      MESSAGE("skipped: this system gives no network namespace to this user");
+      return;
+    }
+    CHECK(status == kGood);
+  }
+}
+
+TEST_CASE("a rank that an abort does not reach has lost the one that aborts, rather than waiting for it") {
+  Fd stranger;  // is where the abort goes
+  REQUIRE(listen_on(SocketAddress::loopback(0), &stranger).ok());
+  for (const std::uint32_t aborter : {0u, 1u}) {  // the other waits for it to dial, or dials it
+    CAPTURE(aborter);
+    const std::uint32_t other = 1 - aborter;
+    std::deque<tcp_test::Rank> ranks(2);
+    const Addresses addresses = open_ports(&ranks);
+    Addresses astray = addresses;
+    lead(&astray, other, SocketAddress::local_end(stranger.get()));
+    ranks[other].connect(2, 1, addresses.data());
+    ranks[aborter].connect(2, 1, astray.data());
+    const GCCL_Fault f{GCCL_ERR_ABORTED, aborter, "over"};
+    kTcp->abort(ranks[aborter].port, &f);
+    pollfd called{stranger.get(), POLLIN, 0};
+    REQUIRE(poll(&called, 1, 20000) == 1);
+    Fd fd;
+    SocketAddress who;
+    REQUIRE(accept_from(stranger.get(), &fd, &who).ok());
+    const std::vector<char> nonsense(700, 'x');
+    REQUIRE(::send(fd.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL) == ssize_t(nonsense.size()));
+    for (ssize_t n = 1; n > 0 || (n < 0 && errno == EAGAIN);) {  // until it is given up
+      pollfd said{fd.get(), POLLIN, 0};
+      REQUIRE(poll(&said, 1, 20000) == 1);
+      char bytes[700];
+      n = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    }
+    char x = 0;
+    ranks[other].receive(aborter, &x, 1);
+    for (const auto end = Clock::now() + 20s; ranks[other].poll() && Clock::now() < end;)
+      std::this_thread::sleep_for(500us);
+    CHECK(ranks[other].fault.result == GCCL_ERR_PEER_LOST);
+    CHECK(ranks[other].fault.peer == aborter);
   }
 }
 

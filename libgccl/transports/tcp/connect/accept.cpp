@@ -70,6 +70,11 @@ void Accept::answer(std::byte answer) { (void)send(fd_.get(), &answer, 1, MSG_DO
 PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   // Before the dialling rank knows that it was heard, and may end.
   if (request.kind == ConnectionRequest::Kind::abort) inbox_->put(request.fault, true);
+  // A peer that the abort did not come to would wait for ever. While that is on its way it counts, as it says why.
+  if (request.kind != ConnectionRequest::Kind::abort && inbox_->aborted_to_all()) {
+    answer(kNotHere);
+    return turn_away("its communicator has failed here");
+  }
   if (last_ && request.kind != ConnectionRequest::Kind::abort) {
     answer(kNoDescriptor);
     return refuse("no descriptor is left for it (see ulimit -n)");

@@ -119,11 +119,20 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
 }
 
 // A peer that was there and is gone is refused by its machine; everything else may pass. A connection that breaks as
-// soon as it is there is no refusal either, where those that break later are mended.
+// soon as it is there is no refusal either, where those that break later are mended. That there is no way now (a cable
+// that is out) is nobody's word on the peer.
 Dial::Failure Dial::refusal(int error) const {
-  const bool broke = error == ECONNRESET || error == ENOTCONN || error == EPIPE;
-  const bool may_pass = target_.again ? error != 0 && error != ECONNREFUSED : settings_->mends() && broke;
-  return may_pass ? Failure::unanswered : Failure::refused;
+  switch (error) {
+    case ECONNREFUSED: return Failure::refused;
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENETDOWN: return target_.again ? Failure::unanswered : Failure::cut_off;
+    case ECONNRESET:
+    case ENOTCONN:
+    case EPIPE: return target_.again || settings_->mends() ? Failure::unanswered : Failure::refused;
+    case 0: return Failure::no_way;
+    default: return target_.again ? Failure::unanswered : Failure::no_way;
+  }
 }
 
 // What is none of the protocol may have been on its way from the peer that was there.
@@ -152,6 +161,8 @@ PendingConnection::Next Dial::dial_next() {
 
 PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
   reserve_->take_back([this] { end_connection(); });
+  refused_ |= how == Failure::refused;
+  cut_off_ |= how == Failure::cut_off;
   unanswered_ |= how == Failure::unanswered;
   silent_ |= how == Failure::silent;
   no_descriptor_ |= how == Failure::no_descriptor;
@@ -164,8 +175,9 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
   return Next::go_on;
 }
 
-// All addresses have been tried. A peer that refuses has ended. One whose machine does not answer may be cut off for a
-// moment, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
+// All addresses have been tried. A peer that refuses has ended, also where another of its addresses is of a network
+// that this machine has no part in. One whose machine does not answer may be cut off for a moment, as this machine may
+// be, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
 // lives, and the caller's time limit alone decides how long it is waited for.
 PendingConnection::Next Dial::end_round() {
   // Where what is sent may be damaged, that is tried again like a refusal.
@@ -179,6 +191,7 @@ PendingConnection::Next Dial::end_round() {
     return next_round(pause_again_);
   }
   const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
+  const bool cut_off = cut_off_ && !refused_ && !left_;
   Clock::duration pause = kPause;
   if (no_descriptor_ && in_time) {
     pause = aborts ? kShortPause : kPause;
@@ -186,14 +199,16 @@ PendingConnection::Next Dial::end_round() {
     silence_ = std::min<Clock::duration>(2 * silence_, kSilenceMax);
   } else if (unanswered_ && in_time) {
     pause = kShortPause;
-  } else if (silent_ || unanswered_ || no_descriptor_ || aborts || ++refusals_ == kRounds) {
+  } else if (cut_off && in_time) {
+    pause = kPause;  // to try takes no time here
+  } else if (silent_ || unanswered_ || cut_off || no_descriptor_ || aborts || ++refusals_ == kRounds) {
     return give_up(given_up, failures_);
   }
   return next_round(pause);
 }
 
 PendingConnection::Next Dial::next_round(Clock::duration pause) {
-  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
+  refused_ = cut_off_ = unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
   short_of_ = 0;
   failures_.clear();
   address_ = 0;

@@ -57,9 +57,10 @@ class Dial : public PendingConnection {
   static void starved(ConnectionRequest::Kind kind, PortInbox& from) noexcept;
 
  private:
-  // How an attempt failed: the connection was refused; nobody answered; the connection was accepted, and nothing came
-  // over it; one of the two processes has no descriptor for it; the peer has left the communicator.
-  enum class Failure { refused, unanswered, silent, no_descriptor, left };
+  // How an attempt failed: the connection was refused; this machine has no way to the address at all, or none at the
+  // moment; nobody answered; the connection was accepted, and nothing came over it; one of the two processes has no
+  // descriptor for it; the peer has left the communicator.
+  enum class Failure { refused, no_way, cut_off, unanswered, silent, no_descriptor, left };
   enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching };
 
   Failure refusal(int error) const;
@@ -85,11 +86,12 @@ class Dial : public PendingConnection {
   Stage stage_ = Stage::pausing;
   Handshake handshake_;
   std::size_t address_ = 0;  // index of the one being tried
-  unsigned refusals_ = 0;    // rounds in which every address refused
+  unsigned refusals_ = 0;    // rounds that say that nobody is there
   Clock::duration pause_again_{};
   Clock::duration silence_ = limit_;
   // Of this round.
-  bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false, left_ = false;
+  bool unauthenticated_ = false, refused_ = false, cut_off_ = false, unanswered_ = false, silent_ = false,
+       no_descriptor_ = false, left_ = false;
   std::size_t short_of_ = 0;  // addresses, of this round, for which this process had no descriptor or no memory
   bool all_short() const { return short_of_ == target_.addresses.size(); }
   std::string failures_;

@@ -168,6 +168,10 @@ class PortInbox {
   std::size_t aborts = 0;
   bool aborting = false, closed = false;
   bool over() const { return closed && aborts == 0 && !(aborting && next_to_abort < identity_.size); }
+  // The port has aborted, and of all its peers those that could be reached have heard that from it.
+  bool aborted_to_all() const {
+    return aborting && !commands.passes_on && aborts == 0 && next_to_abort == identity_.size;
+  }
 
  private:
   bool claim_locked(LinkPlace link) { return !peers[link.peer].addresses.empty() && dialled_.insert(link).second; }
