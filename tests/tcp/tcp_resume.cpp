@@ -245,6 +245,35 @@ TEST_CASE("what has arrived of a peer that has ended is received, however often 
   CHECK(here.fault.result == GCCL_ERR_PEER_LOST);
 }
 
+// Its last word and the end of its connection are read at once.
+TEST_CASE("a send completes that the peer has received before it left, also where this rank looks later") {
+  const Variable mends("GCCL_LINK_LOST_MS", "15000");
+  for (const std::uint32_t leaver : {0u, 1u}) {
+    CAPTURE(leaver);
+    World w(2);
+    meet(&w);
+    tcp_test::Rank &stays = w[1 - leaver], &leaves = w[leaver];
+    const auto data = pattern(8, 300000);  // too long to be complete before the peer has it
+    std::vector<unsigned char> got(data.size());
+    const auto *s = stays.send(leaver, data.data(), data.size()),
+               *r = leaves.receive(1 - leaver, got.data(), got.size());
+    for (const auto end = Clock::now() + 20s; r->result == GCCL_IN_PROGRESS && Clock::now() < end; usleep(100))
+      REQUIRE(leaves.poll());
+    REQUIRE(r->result == GCCL_SUCCESS);
+    CHECK(s->result == GCCL_IN_PROGRESS);
+    kTcp->close_port(leaves.port);
+    leaves.port = nullptr;
+    const auto polls = [&](Clock::duration limit, const std::function<bool()>& until) {
+      for (const auto end = Clock::now() + limit; Clock::now() < end && !until() && stays.poll();) usleep(200);
+    };
+    polls(20s, [&] { return s->result != GCCL_IN_PROGRESS; });
+    CHECK(s->result == GCCL_SUCCESS);
+    polls(500ms, [] { return false; });  // in which a broken connection would be missed
+    CHECK_MESSAGE(stays.fault.result == GCCL_SUCCESS, stays.fault.text);
+    CHECK(got == data);
+  }
+}
+
 TEST_CASE("a stranger who claims to be a peer's next connection is refused, and nothing is disturbed") {
   const Variable mends("GCCL_LINK_LOST_MS", "2000");
   World w(2, 1, "the secret");

@@ -139,11 +139,24 @@ Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* 
   return Step::go_on;
 }
 
+namespace {
+
+// What has just been acknowledged counts before the connection's end does: all that the peer wanted may be done. Who
+// still waits for something looks again, and finds the end again.
+bool ends_later(Stream* s, std::uint64_t acknowledged_before) {
+  if (!s->ended || s->acknowledged == acknowledged_before) return false;
+  s->ended = false;
+  return true;
+}
+
+}  // namespace
+
 bool Incoming::hear(Stream* s, std::string* problem) {
+  const std::uint64_t before = s->acknowledged;
   while (!s->in_frame) {
     s->announced = false;
     const Step step = read_header(s, false, problem);
-    if (step != Step::go_on) return step == Step::wait;
+    if (step != Step::go_on) return step == Step::wait || ends_later(s, before);
     s->in_frame = !s->incoming.control;
     if (s->incoming.control) s->checked_in += kFrameHeaderBytes;
   }
@@ -151,6 +164,7 @@ bool Incoming::hear(Stream* s, std::string* problem) {
 }
 
 bool Incoming::listen(Stream* s, std::string* problem) {
+  const std::uint64_t before = s->acknowledged;
   while (s->ahead.size() < kListenBytes) {
     const std::uint64_t begin = s->taken_in - s->ahead.size();
     s->looked_until = std::max(s->looked_until, begin + (s->in_frame ? s->incoming.bytes - s->taken : 0));
@@ -165,7 +179,7 @@ bool Incoming::listen(Stream* s, std::string* problem) {
     const std::span<std::byte> room = s->ahead.more_room(kListenPieceBytes);
     std::size_t got = 0;
     const Read r = read_from(s, room.data(), room.size(), &got, problem);
-    if (r != Read::some) return r == Read::none;
+    if (r != Read::some) return r == Read::none || ends_later(s, before);
     s->ahead.grew(got);
   }
   return true;
