@@ -155,7 +155,7 @@ bool Detector::round_over(Nanos now, Probe& p) {
 }
 
 void Detector::time_passed(Nanos now) {
-  if (const Nanos late = now - deadline(); late > settings_.period() / 2) excuse(late);
+  if (const Nanos late = now - deadline(); late > settings_.period() / 2) excuse(now, late);
   Failures news;
   for (Probe& p : probes_) {
     if (!p.asked && now >= p.begun + reply_timeout()) ask_helpers(p);
@@ -174,11 +174,12 @@ void Detector::time_passed(Nanos now) {
   isolated_ = isolated_ || (now - heard_any_ > settings_.detection && (heard_once_ || !settings_.heard_first));
 }
 
-// Answers that came meanwhile may still wait to be read.
-void Detector::excuse(Nanos late) {
-  for (Probe& p : probes_) p.begun += late;
-  for (Duty& d : duties_) d.until += late;
-  heard_any_ += late;
+// Answers that came meanwhile may still wait to be read. What has been read, and begun, since this rank went on is as
+// late as it should be.
+void Detector::excuse(Nanos now, Nanos late) {
+  for (Probe& p : probes_) p.begun = std::min(p.begun + late, now);
+  for (Duty& d : duties_) d.until = std::min(d.until + late, now + reply_timeout());
+  heard_any_ = std::min(heard_any_ + late, now);
 }
 
 Nanos Detector::deadline() const {

@@ -147,7 +147,7 @@ class Detector {
   void learn_heard(Nanos now, const MemberBits& heard);
   void fail(const Failures& news);
   void lives(Rank target);
-  void excuse(Nanos late);
+  void excuse(Nanos now, Nanos late);
   std::uint64_t random();
 
   const DetectorSettings settings_;

@@ -331,6 +331,27 @@ TEST_CASE("a rank that was held up accuses nobody when it goes on") {
   }
 }
 
+// As real ranks do it: what has arrived is read before the clock is looked at.
+TEST_CASE("a rank that was held up, and hears nobody from then on, notices in time, and does what it was asked to") {
+  const Nanos stop = 300 * kFast.detection;
+  Detector d(0, kFast, 0, 1, RankSet::below(3), 7);
+  (void)d.take_packets();
+  DetectorMessage request;
+  request.kind = DetectorMessage::Kind::request;
+  request.epoch = 1;
+  request.target = 2;
+  d.received(stop, 1, request);
+  Nanos answered = -1, now = stop;
+  for (; !d.isolated() && now < 2 * stop; now = d.deadline()) {
+    d.time_passed(now);
+    for (const Packet& p : d.take_packets())
+      if (answered < 0 && DetectorMessage::decoded(p.bytes)->kind == DetectorMessage::Kind::silent) answered = now;
+  }
+  CHECK(answered - stop <= kFast.period());
+  CHECK(now - stop <= kFast.detection + 3 * kFast.period());
+  CHECK(d.failures().failed.empty());
+}
+
 TEST_CASE("what the system says of a process counts at once, and distinguishes stopped from dead") {
   Ranks ranks(8, kFast, 5);
   ranks.run(300 * kMs);
