@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -234,6 +235,16 @@ inline std::vector<unsigned char> pattern(std::uint64_t seed, std::size_t bytes)
     std::memcpy(&v[i], &x, std::min<std::size_t>(8, bytes - i));
   }
   return v;
+}
+
+// A connection's two ends.
+inline std::array<Fd, 2> connected_pair() {
+  Fd listener, dialling, accepted;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
+  REQUIRE(dial(SocketAddress::local_end(listener.get()), &dialling).ok());
+  SocketAddress peer;
+  while (!accepted) REQUIRE(accept_from(listener.get(), &accepted, &peer).ok());
+  return {std::move(dialling), std::move(accepted)};
 }
 
 inline tcp::PortAddress address_of(std::uint32_t rank, Rank* self, const std::string& secret = "") {

@@ -24,13 +24,9 @@ void set_buffers(int first, int second) {
 }
 
 std::array<Fd, 2> connection() {
-  Fd listener, dialling, accepted;
-  REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
-  REQUIRE(dial(SocketAddress::local_end(listener.get()), &dialling).ok());
-  SocketAddress peer;
-  while (!accepted) REQUIRE(accept_from(listener.get(), &accepted, &peer).ok());
-  set_buffers(dialling.get(), accepted.get());
-  return {std::move(dialling), std::move(accepted)};
+  auto ends = tcp_test::connected_pair();
+  set_buffers(ends[0].get(), ends[1].get());
+  return ends;
 }
 
 // The same for all connections in this process, to the rank that listens there.

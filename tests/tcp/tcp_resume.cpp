@@ -1,5 +1,6 @@
 // Connections that break, dialled again: traffic goes on where it stopped (GCCL_LINK_LOST_MS).
 #include "libgccl/transports/tcp/connect/accept.hpp"
+#include "libgccl/transports/tcp/data/link.hpp"
 #include "libgccl/transports/tcp/data/unacknowledged.hpp"
 #include "tests/support/from_environment.hpp"
 #include "tests/support/resets.hpp"
@@ -216,6 +217,20 @@ TEST_CASE("a peer that has left the communicator is missed at once, although its
     CHECK(ms_since(begun) < 5000);
     CHECK(w[1 - leaver].fault.result == GCCL_ERR_PEER_LOST);
   }
+}
+
+TEST_CASE("nothing is said any more to a peer that leaves, nor on a connection that it makes anew meanwhile") {
+  tcp::Settings settings;
+  settings.link_lost = 5s;
+  tcp::Completions done;
+  tcp::Link link(1, 0, true, false);
+  std::array<Fd, 2> first = connected_pair(), again = connected_pair();
+  REQUIRE(link.connect({.number = 1}, std::move(first[0]), settings, &done));
+  CHECK_FALSE(link.streams()[0]->deaf);
+  link.peer_leaves();
+  CHECK(link.streams()[0]->deaf);
+  REQUIRE(link.connect({.number = 2, .fresh = false}, std::move(again[0]), settings, &done));
+  CHECK(link.streams()[0]->deaf);
 }
 
 // All of it is in this machine's buffers. What is acknowledged then nobody reads: the system answers by a reset.

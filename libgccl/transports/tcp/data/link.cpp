@@ -34,6 +34,7 @@ bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Compl
     if (s->connection > 0 && !c.fresh) ++counts_.reconnects;
     if (checks_) incoming_.go_back(s.get());
     if (!s->connect(std::move(fd), c.number, c.fresh)) return false;
+    s->deaf = peer_leaves_;  // which is more than the end of a connection
   } else {
     s->fd = std::move(fd);
     s->remote = SocketAddress::remote_end(s->fd.get()).with_port(0);
@@ -241,6 +242,7 @@ std::string Link::doing() const {
 }
 
 void Link::peer_leaves() {
+  peer_leaves_ = true;
   for (auto& s : streams_)
     if (s) s->deaf = true;
 }

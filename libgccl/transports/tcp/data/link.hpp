@@ -98,6 +98,7 @@ class Link {
   LinkCounts counts_;
   Streams streams_;
   bool registered_ = false;
+  bool peer_leaves_ = false;
   Outgoing outgoing_;
   Incoming incoming_;
 };
