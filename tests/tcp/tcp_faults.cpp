@@ -1,5 +1,6 @@
 // Peers that die, leave, stop or are cut off, seen by the TCP backend.
 #include "libgccl/transports/tcp/connect/first_peers.hpp"
+#include "libgccl/transports/tcp/data/link.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
@@ -258,6 +259,30 @@ TEST_CASE("a process that is stopped while it dials goes on afterwards") {
   CHECK(taken(20000));
   dialler.kill();
   CHECK(dialler.wait() == SIGKILL);
+}
+
+// A peer with several addresses that was stopped in the midst of a handshake has given that up, and dials again.
+TEST_CASE("of two connections the later one counts, unless something has moved over the first") {
+  const tcp::Settings settings;
+  tcp::Completions done;
+  tcp::Staging staging;
+  tcp::Link link(0, 0, false, false);
+  std::array<Fd, 2> first = connected_pair(), second = connected_pair(), third = connected_pair();
+  REQUIRE(link.connect({.number = 1}, std::move(first[1]), settings, &done));
+  first[0].reset();
+  CHECK_FALSE(link.connect({.number = 1}, std::move(third[1]), settings, &done));
+  REQUIRE(link.connect({.number = 2}, std::move(second[1]), settings, &done));
+  GCCL_Transfer t{};
+  char x = 7;
+  t.data = &x, t.bytes = 1, t.result = GCCL_IN_PROGRESS;
+  link.post_send(&t);
+  std::string problem;
+  REQUIRE(link.advance(&done, &staging, &problem));
+  CHECK(done.take_only(&t));
+  std::array<Fd, 2> fourth = connected_pair();
+  CHECK_FALSE(link.connect({.number = 3}, std::move(fourth[1]), settings, &done));
+  char got[tcp::kFrameHeaderBytes + 1];
+  CHECK(recv(second[0].get(), got, sizeof got, MSG_WAITALL) == sizeof got);
 }
 
 TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {

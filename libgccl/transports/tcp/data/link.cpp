@@ -27,8 +27,8 @@ bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Compl
   if (streams_.empty()) streams_.resize(c.streams);
   if (c.stream >= streams_.size() || streams_.size() != c.streams) return false;
   auto& s = streams_[c.stream];
-  if (s && (!mends_ || c.number <= s->connection)) return false;
-  if (!s) s = std::make_unique<Stream>(mends_, checks_);
+  if (s && (c.number <= s->connection || (!mends_ && (s->moved_bytes > 0 || s->sending)))) return false;
+  if (!s || !mends_) s = std::make_unique<Stream>(mends_, checks_);
   if (mends_) {
     if (s->fd) outgoing_.break_off(s.get(), "", done);
     if (s->connection > 0 && !c.fresh) ++counts_.reconnects;
@@ -37,6 +37,7 @@ bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Compl
     s->deaf = peer_leaves_;  // which is more than the end of a connection
   } else {
     s->fd = std::move(fd);
+    s->connection = c.number;
     s->remote = SocketAddress::remote_end(s->fd.get()).with_port(0);
   }
   const bool always = settings.zero_copy == Settings::ZeroCopyUse::always;

@@ -23,7 +23,9 @@ class Link {
   std::uint32_t channel() const { return channel_; }
 
   // One of `streams` connections, or a further one of a stream. False when it contradicts what is there: a second one
-  // for the same place. Where it throws, as memory is short, the socket is still the caller's.
+  // for the same place. (Also where links are not mended a later one counts, where nothing has moved over the first:
+  // the peer has given that up before it could know that it is accepted.) Where it throws, as memory is short, the
+  // socket is still the caller's.
   struct Connection {
     std::uint32_t stream = 0, streams = 1;
     std::uint64_t number = 0;
