@@ -1,4 +1,7 @@
 // Connections that break, dialled again: traffic goes on where it stopped (GCCL_LINK_LOST_MS).
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "libgccl/transports/tcp/connect/accept.hpp"
 #include "libgccl/transports/tcp/data/link.hpp"
 #include "libgccl/transports/tcp/data/unacknowledged.hpp"
@@ -217,6 +220,51 @@ TEST_CASE("a peer that has left the communicator is missed at once, although its
     CHECK(ms_since(begun) < 5000);
     CHECK(w[1 - leaver].fault.result == GCCL_ERR_PEER_LOST);
   }
+}
+
+// What it says when it goes on must not be answered with a reset, which would drop what is still in this rank's
+// buffers.
+TEST_CASE("what was sent to a peer that is stopped comes to it, although this rank has left before it goes on") {
+  const Variable mends("GCCL_LINK_LOST_MS", "15000");
+  std::atomic<unsigned>* const messages =
+      new (mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+          std::atomic<unsigned>(0);
+  const auto data = pattern(9, 20000);
+  Pair pair([&](tcp_test::Rank& self) {
+    while (*messages == 0) self.poll(), usleep(100);
+    std::vector<std::vector<unsigned char>> got(*messages, std::vector<unsigned char>(data.size()));
+    for (auto& g : got) {
+      const auto* r = self.receive(0, g.data(), g.size());
+      while (r->result == GCCL_IN_PROGRESS && self.poll()) usleep(10);
+      if (r->result != GCCL_SUCCESS) std::fprintf(stderr, "%s\n", self.fault.text), _exit(1);
+      if (g != data) _exit(2);
+    }
+    self.close();
+    _exit(0);
+  });
+  tcp_test::Rank& here = pair.here;
+  stop(pair.child);
+  // More than its end of the connection holds.
+  const auto unsent = [] {
+    int most = 0;
+    for (const int fd : test::tcp_connections())
+      if (int n = 0; ioctl(fd, SIOCOUTQ, &n) == 0) most = std::max(most, n);
+    return most;
+  };
+  unsigned sent = 0;
+  for (bool stays = false; !stays; ++sent) {
+    const auto* s = here.send(1, data.data(), data.size());
+    for (const auto end = Clock::now() + 20s; s->result == GCCL_IN_PROGRESS && Clock::now() < end;)
+      REQUIRE(here.poll());
+    REQUIRE(s->result == GCCL_SUCCESS);
+    for (int i = 0; i < 300 && (stays = unsent() > 150000); ++i) usleep(1000);
+  }
+  *messages = sent;
+  kTcp->close_port(here.port);
+  here.port = nullptr;
+  pair.child.kill(SIGCONT);
+  CHECK(pair.child.wait() == 0);
+  munmap(messages, sizeof *messages);
 }
 
 TEST_CASE("nothing is said any more to a peer that leaves, nor on a connection that it makes anew meanwhile") {

@@ -398,8 +398,10 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
 // What peers see end, now that they know why.
 void Connector::end_left() {
   while (const auto inbox = left_.pop()) {
-    for (auto i = pending_.begin(); i != pending_.end();) i = i->first->inbox() == inbox ? drop(i) : std::next(i);
-    inbox->commands.links.clear();
+    auto& links = inbox->commands.links;
+    for (auto i = pending_.begin(); i != pending_.end();)
+      i = i->first->inbox() == inbox && !i->first->outlives_links(&links) ? drop(i) : std::next(i);
+    links.clear();
     inbox->commands.arrivals.clear();
   }
 }

@@ -45,7 +45,8 @@ class Connector {
   // Any thread. False when the communicator's number is taken.
   bool open(const std::shared_ptr<PortInbox>& inbox);
   // Nothing will come any more, and the port's pending connections end, aborts apart. The links, the connections that
-  // they have not taken, and the peers' watches of this rank, end after the aborts.
+  // they have not taken, and the peers' watches of this rank, end after the aborts; a link to a peer that has not heard
+  // yet that this rank leaves, where it is to, after that.
   void close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links,
              std::list<Arrival> arrivals) noexcept;
   // Every peer of the port gets the fault, or where this rank `passes_on` what it has heard its neighbours: as soon as

@@ -29,6 +29,8 @@ constexpr std::chrono::milliseconds kAgainPause{1}, kAgainPauseMax{100};
 // come about has this long at first, as in RFC 8305, and twice as long in each further round, as a way may be long.
 // Dialled again, never longer than the kernel takes to repeat its first packet.
 constexpr std::chrono::milliseconds kFirstAttempt{250}, kAgainAttemptMax{1000};
+// A peer that has heard that this rank leaves writes nothing more, but for what it was writing just then.
+constexpr std::chrono::milliseconds kLinger{500};
 // Where the time limit has passed, other addresses still have this long.
 constexpr std::chrono::milliseconds kAttemptMin{200};
 
@@ -221,6 +223,17 @@ PendingConnection::Next Dial::next_round(Clock::duration pause) {
 
 void Dial::dropped() { dropped(target_); }
 
+// What the peer says before it hears that this rank leaves would be answered with a reset.
+bool Dial::outlives_links(std::vector<std::unique_ptr<Link>>* links) {
+  if (target_.request.kind != ConnectionRequest::Kind::leave) return false;
+  try {
+    for (auto& link : *links)
+      if (link && link->peer() == target_.request.to) links_.push_back(std::move(link));
+  } catch (const std::bad_alloc&) {  // they end now
+  }
+  return true;
+}
+
 void Dial::dropped(const Target& target) {
   report(target, GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more");
 }
@@ -291,7 +304,8 @@ PendingConnection::Next Dial::ready() {
   const SocketAddress& to = target_.addresses[address_];
   int error = 0;
   switch (stage_) {
-    case Stage::pausing: return Next::go_on;
+    case Stage::pausing:
+    case Stage::lingering: return Next::go_on;
     case Stage::connecting:
       if (const Status s = dialled(fd_.get(), to, &error); !s.ok()) return failed(refusal(error), s.text());
       keep_alive(fd_.get(), *settings_);
@@ -338,8 +352,13 @@ PendingConnection::Next Dial::accepted() {
     }
   switch (h.kind) {
     case ConnectionRequest::Kind::abort:
-    case ConnectionRequest::Kind::ask:
-    case ConnectionRequest::Kind::leave: return Next::over;
+    case ConnectionRequest::Kind::ask: return Next::over;
+    case ConnectionRequest::Kind::leave:
+      if (links_.empty()) return Next::over;
+      end_connection();
+      stage_ = Stage::lingering;
+      deadline_ = Clock::now() + kLinger;
+      return Next::go_on;
     case ConnectionRequest::Kind::watch:
       target_.again = false;
       set_up(fd_.get(), *settings_);
@@ -369,6 +388,7 @@ PendingConnection::Next Dial::expired() {
   switch (stage_) {
     case Stage::pausing: return dial_next();
     case Stage::connecting: return failed(Failure::unanswered, fmt::format("{}: no answer", where));
+    case Stage::lingering: return Next::over;
     default: break;
   }
   if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, fmt::format("{}: no answer any more", where));

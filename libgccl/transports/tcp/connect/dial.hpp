@@ -51,6 +51,7 @@ class Dial : public PendingConnection {
   Next expired() override;
   Next starved() noexcept override;
   void dropped() override;
+  bool outlives_links(std::vector<std::unique_ptr<Link>>* links) override;
   // The same, of one that never began.
   static void dropped(const Target& target);
   // Likewise, for want of memory: of a request of that kind from that port.
@@ -61,7 +62,7 @@ class Dial : public PendingConnection {
   // moment; nobody answered; the connection was accepted, and nothing came over it; one of the two processes has no
   // descriptor for it; the peer has left the communicator.
   enum class Failure { refused, no_way, cut_off, unanswered, silent, no_descriptor, left };
-  enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching };
+  enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching, lingering };
 
   Failure refusal(int error) const;
   bool may_be_damaged() const;
@@ -85,8 +86,9 @@ class Dial : public PendingConnection {
   Target target_;
   Stage stage_ = Stage::pausing;
   Handshake handshake_;
-  std::size_t address_ = 0;  // index of the one being tried
-  unsigned refusals_ = 0;    // rounds that say that nobody is there
+  std::vector<std::unique_ptr<Link>> links_;  // of a port that has left: to the peer that is to hear it
+  std::size_t address_ = 0;                   // index of the one being tried
+  unsigned refusals_ = 0;                     // rounds that say that nobody is there
   Clock::duration pause_again_{};
   Clock::duration silence_ = limit_;
   // Of this round.

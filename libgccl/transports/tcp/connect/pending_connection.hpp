@@ -6,6 +6,7 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "libgccl/net/handshake.hpp"
 #include "libgccl/transports/tcp/connect/connection_request.hpp"
@@ -42,8 +43,10 @@ class PendingConnection {
   }
   // Null before it is known.
   const std::shared_ptr<PortInbox>& inbox() const { return inbox_; }
-  // Goes on when its port is closed.
+  // Goes on when its port is closed, whose links end later.
   bool outlives_port() const { return outlives_port_; }
+  // Whether it goes on after that, too. Takes the links that are to end no sooner than it does.
+  virtual bool outlives_links(std::vector<std::unique_ptr<Link>>*) { return false; }
 
   // The connector's: what epoll knows, and where the pending connection is among the unauthenticated.
   int epoll = -1, registered_fd = -1;

@@ -65,7 +65,7 @@ Port::~Port() {
     if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
   } catch (...) {  // no memory: what is on its way is delivered without it
   }
-  if (!inbox_->aborted) links_.clear(), arrivals_.clear();
+  if (!inbox_->aborted && !said_leaving_) links_.clear(), arrivals_.clear();
   connector_->close(inbox_, std::move(links_), std::move(arrivals_));
 }
 
@@ -292,7 +292,8 @@ void Port::say_leaving() {
     if (link && link->connected() && !link->delivered(false, &done_)) at.emplace(link->peer(), link->remote());
   std::vector<Dial::Target> targets;
   for (const auto& [peer, address] : at) targets.push_back(Dial::leave(inbox_, peer, address, connector_->settings()));
-  if (!targets.empty()) connector_->dial(std::move(targets));
+  said_leaving_ = !targets.empty();
+  if (said_leaving_) connector_->dial(std::move(targets));
 }
 
 LinkCounts Port::link_counts() const {

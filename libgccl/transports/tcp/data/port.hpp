@@ -76,7 +76,7 @@ class Port {
   PendingConnection::Clock::time_point suspected_at_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
 
-  bool alone_ = false;
+  bool alone_ = false, said_leaving_ = false;
   std::uint32_t polls_ = 0;
   std::uint64_t moved_bytes_ = 0;
   PendingConnection::Clock::time_point next_check_{};  // for machines that have vanished
