@@ -4,10 +4,12 @@
 
 #include <cctype>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "libgccl/cost/slicing.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/schedule/types.hpp"
 
@@ -41,6 +43,8 @@ struct Measurement {
   bool derived = false;  // the time is from a bandwidth
   Dtype dtype = Dtype::f32;
   bool in_place = false;
+  std::optional<Slicing> slicing = {};  // as it was cut up; absent where a file does not say, or "auto" decides
+  Rank root = 0;
   std::string source, note;
 
   Rank ranks() const { return nodes * cards; }

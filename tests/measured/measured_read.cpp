@@ -330,9 +330,15 @@ TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
   CHECK(first.in_place);
   CHECK(first.at.line == 2);
   CHECK(first.note == "by shm,tcp; dtype=f16");  // the same of all sizes, whatever the planner chose
+  CHECK(!first.slicing);
   CHECK(m.rows[1].algorithm == "direct");
   CHECK(m.rows[1].at.line == 4);
   CHECK(has_reason(m, "with wrong elements"));
+  const Measured cut = read(R"({"schema":"gccl/bench/1","engine":"shm","ranks":4,"nodes":1,"runs":[)" +
+                            run(R"("auto":false,"wrong":0,"chunks":64,"channels":2,"window":4,"root":3)") + "]}\n");
+  REQUIRE(cut.rows.size() == 1);
+  CHECK(cut.rows[0].slicing == Slicing{.shares = 64, .lanes = 2, .window = 4});
+  CHECK(cut.rows[0].root == 3);
   const auto on_nodes = [&](const char* counts) {
     return read(R"({"schema":"gccl/bench/1","engine":"tcp","ranks":4,"nodes":2,"ranks_per_node":)" +
                 std::string(counts) + R"(,"runs":[)" + run(R"("auto":true,"wrong":0)") + "]}\n");

@@ -173,6 +173,39 @@ TEST_CASE("rows on several nodes that state a protocol of calls inside one node 
   CHECK(skipped[0].reason == "the cluster has no protocol \"LL\" between nodes");
 }
 
+TEST_CASE("a row whose algorithm sums in switches by a protocol that cannot is left out alone") {
+  const Folder folder;
+  Json description = Json::parse(kFourCards);
+  description["parameters"]["protocols"] = {{"LL", {{"in_switch", false}}}, {"Simple", {{"operation_ns", 9000}}}};
+  description["nodes"][0]["inside"]["in_switch"] = true;
+  const auto file = folder.write("switch.json", description.dump());
+  const auto cluster = load_cluster(file);
+  std::vector<Measurement> rows{measured_row(1, 4, 64, 1), measured_row(1, 4, 64, 1)};
+  rows[0].protocol = "LL";
+  for (Measurement& m : rows) m.algorithm = "nvls";
+  std::vector<SkippedRow> skipped;
+  const std::vector<Predicted> p = MeasuredPoints(rows, cluster, file, skipped).closed(cluster);
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].row == 1);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].reason == "\"nvls\" leaves summing to switches, which do not sum by protocol \"LL\"");
+}
+
+TEST_CASE("rows of gccl bench are predicted as they were cut up") {
+  const Folder folder;
+  const auto file = folder.write("four.json", kFourCards);
+  const auto cluster = load_cluster(file);
+  std::vector<Measurement> rows(2, measured_row(1, 4, 1 << 20, 1));
+  for (Measurement& m : rows) m.algorithm = "ring";
+  rows[0].slicing = Slicing{.shares = 64, .lanes = 1, .window = 2};
+  rows[1].slicing = Slicing{.shares = 1, .lanes = 1, .window = 2};
+  std::vector<SkippedRow> skipped;
+  const std::vector<Predicted> p = MeasuredPoints(rows, cluster, file, skipped).closed(cluster);
+  REQUIRE(p.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(p[i].slicing == *rows[p[i].row].slicing);
+  CHECK(p[0].us != p[1].us);
+}
+
 TEST_CASE("a set's only protocol stands for any that rows state, unless it is called as one of NCCL's") {
   const Folder folder;
   std::vector<Measurement> rows(2, measured_row(1, 2, 64, 1));

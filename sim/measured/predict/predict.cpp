@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -76,6 +77,8 @@ struct RunKey {
   Dtype dtype;
   bool in_place, whole;  // whole: not cut up, as MPI libraries send each step's message
   std::string algorithm, protocol, planner;
+  std::optional<std::array<Count, 3>> slicing;  // chunks, channels, window
+  Rank root;
   auto operator<=>(const RunKey&) const = default;
 };
 
@@ -83,6 +86,13 @@ Json run_of(const RunKey& key) {
   Json run = {{"collective", name(key.kind)}, {"dtype", name(key.dtype)}, {"algorithms", key.algorithm}};
   if (key.in_place) run["in_place"] = true;
   if (key.whole) run["chunks"] = run["channels"] = 1;
+  if (key.slicing) {
+    const auto [chunks, channels, window] = *key.slicing;
+    run["chunks"] = chunks;
+    run["channels"] = channels;
+    run["window"] = window;
+  }
+  if (key.root > 0) run["root"] = key.root;
   if (!key.protocol.empty()) run["protocol"] = key.protocol;
   if (!key.planner.empty()) run["planner"] = key.planner;
   if (key.kind != Collective::barrier) run["bytes"] = Json::array();
@@ -177,6 +187,11 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
             {m.at, fmt::format("the cluster has no protocol \"{}\"{}", *stated, known ? " between nodes" : "")});
         continue;
       }
+      if (algorithm.algorithm && algorithm.algorithm->in_switch && !same->in_switch) {
+        skipped.push_back({m.at, fmt::format("\"{}\" leaves summing to switches, which do not sum by protocol \"{}\"",
+                                             algorithm.algorithm->name, *stated)});
+        continue;
+      }
       protocol = *stated;
     }
     if (nodes.packed(m)) packed_[i] = true;
@@ -192,8 +207,10 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
     }
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
     const bool whole = algorithm.mpi && chooses != "openmpi";  // whose rules say how it cuts up
-    found[{std::move(cards), algorithm.mpi}][{m.kind, m.dtype, m.in_place, whole, asked, protocol, chooses}].push_back(
-        i);
+    std::optional<std::array<Count, 3>> slicing;
+    if (m.slicing) slicing = {m.slicing->shares, m.slicing->lanes, m.slicing->window};
+    const RunKey key{m.kind, m.dtype, m.in_place, whole, asked, protocol, chooses, slicing, m.root};
+    found[{std::move(cards), algorithm.mpi}][key].push_back(i);
   }
   for (auto& [where, runs] : found) {
     World world{.cards = where.first, .mpi = where.second, .scenario = {}, .rows = {}};

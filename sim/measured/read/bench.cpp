@@ -5,7 +5,9 @@
 
 #include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
+#include "libgccl/schedule/lane.hpp"
 #include "sim/measured/read/readers.hpp"
+#include "sim/scenario/description/scenario.hpp"
 
 namespace gccl::sim {
 bool is_bench(const json::Node& document) {
@@ -44,6 +46,11 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
     m.time_us = run.at("time_us").number(0, 1e15);
     m.dtype = dtype_named(dtype).value_or(Dtype::f32);
     m.in_place = run.at("in_place").boolean();
+    if (const auto chunks = run.find("chunks"); chunks && m.algorithm != "auto")
+      m.slicing = Slicing{.shares = Count(chunks->integer(1, kSharesMax)),
+                          .lanes = Count(run.at("channels").integer(1, kLanesMax)),
+                          .window = unsigned(run.at("window").integer(1, kWindowMax))};
+    if (const auto root = run.find("root"); root && !root->raw().is_null()) m.root = Rank(root->integer(0, ranks - 1));
     m.source = file;
     m.note = fmt::format("by {}; dtype={}", document.at("engine").string(), dtype);
     to.add(std::move(m));
