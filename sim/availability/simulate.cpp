@@ -103,7 +103,7 @@ class Job {
     kept_ -= gone;
     unsaved_ -= gone;
     unbroken_ = 0;
-    if (from_checkpoint_) since_checkpoint_ = 0;
+    since_checkpoint_ = from_checkpoint_ ? 0 : std::min(since_checkpoint_, interval_);
     --active_;
     for (; spares_ > 0 && active_ < nodes_; --spares_) ++active_;
     pause_ = s_.detection + (from_checkpoint_ ? s_.restart : s_.shrink);

@@ -82,6 +82,17 @@ TEST_CASE("the part of the time that is kept is Daly's, and best at his interval
   for (const AvailabilityOutcome& o : outcomes) CHECK(outcomes[2].goodput >= o.goodput - 3 * o.error);
 }
 
+TEST_CASE("a checkpoint that a failure interrupts is written anew where the others go on") {
+  Json document = kStudy;
+  document["checkpoint"] = {{"every_s", 3600}, {"write_s", 7200}};
+  document["policies"] = "spare";
+  const auto outcomes = simulate(study_of(document));
+  REQUIRE(outcomes.size() == 1);
+  // Nothing else is lost: so long lasts what begins anew with each failure, M (e^(w/M) - 1) in the mean.
+  const double mttf = 86400 / (2048 * 6.5e-3), written = mttf * (std::exp(7200 / mttf) - 1);
+  CHECK(outcomes[0].goodput == doctest::Approx(3600 / (3600 + written)).epsilon(0.03));
+}
+
 TEST_CASE("waiting for repairs, shrinking and spares cost what they must") {
   Json document = kStudy;
   document["checkpoint"]["every_s"] = 600;
