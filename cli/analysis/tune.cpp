@@ -161,6 +161,11 @@ int tune(const TuneArguments& a) {
         "--export-nccl: the parameters of {} have no \"nccl\" object that says which architecture its cards "
         "are of",
         question.cluster->name()));
+  if (const Protocols& all = question.cluster->protocols(); !a.nccl.empty() && all.size() == 1 && all[0].name.empty())
+    throw json::InputError(fmt::format(
+        "--export-nccl: the parameters of {} name no protocols, expected NCCL's (LL, LL128, Simple), of which "
+        "each rule has one",
+        question.cluster->name()));
   const sim::Engines engines = simulation_engines(question.engine == sim::Engine::simgrid);
   question.program = sim::program_digest();
   std::unique_ptr<bench::Team> team = started_team(started);

@@ -203,7 +203,7 @@ std::string openmpi_json(const Json& document, const Exporting& how) {
       for (const Segment& s : calls.segments)
         if (const auto c = openmpi_algorithm(s, how.operations))
           rules.push_back(
-              {{"msg_size_min", s.from}, {"msg_size_max", s.to - 1}, {"alg", c->id}, {"faninout", 0}, {"segsize", 0}});
+              {{"msg_size_min", s.from}, {"msg_size_max", s.to - 1}, {"alg", c->id}, {"faninout", 0}, {"seg_size", 0}});
       sizes.push_back({{"comm_size_min", calls.ranks}, {"comm_size_max", calls.ranks}, {"rules", std::move(rules)}});
     }
   }

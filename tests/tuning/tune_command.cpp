@@ -358,6 +358,11 @@ TEST_CASE("the page's curves have dots, marks on both axes, and are left out whe
 }
 
 TEST_CASE("tune says what is wrong with what it is asked, before it works") {
+  const Folder folder;
+  Json parameters = Json::parse(read_text(kRoot / "cost-models/nvidia-h100.json"));
+  parameters.erase("protocols");
+  parameters["sources"] = Json::object();
+  const std::string without_protocols = folder.write("p.json", parameters.dump()).string();
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"no-such"}, "no-such"},
       {{"host", "--collectives", "allredue"}, "--collectives: found \"allredue\"; did you mean \"allreduce\"?"},
@@ -377,6 +382,8 @@ TEST_CASE("tune says what is wrong with what it is asked, before it works") {
       {{"host", "--engine", "protocol"}, "--engine: found \"protocol\", which is for faults"},
       {{"host", "--html", "-"}, "--html: found \"-\", expected a file"},
       {{"host", "--export-nccl", "/tmp/x.csv"}, "--export-nccl: the parameters of host have no \"nccl\" object"},
+      {{"aws-p5", "--parameters", without_protocols, "--export-nccl", "/tmp/x.csv"},
+       "name no protocols, expected NCCL's"},
       {{"host", "--table", "/no/such/x"}, "cannot be written"},
       {{"host", "--commutative", "--table", "/no/such/x"}, "--commutative: without --export-openmpi"},
       {{"host", "--mpich", "4.0", "--json", "-"}, "--mpich: without --export-mpich or --html"},
