@@ -84,7 +84,7 @@ TEST_CASE("an interrupt ends a shared sweep with what all have found until then"
   Program program({"launch", "-n", "2", "--", GCCL_PROGRAM, "tune", "polaris", "--quiet", "--ranks", "4..64", "--bytes",
                    "8..64MiB", "--jobs", "1", "--json", json, "--resume", journal});
   const auto begun = [](const fs::path& file) { return fs::exists(file) && found_in(file) > 0; };
-  for (int i = 0; i < 600 && !(begun(journal) && begun(journal + ".1")); ++i)
+  for (int i = 0; i < 2400 && !(begun(journal) && begun(journal + ".1")); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   kill(program.pid(), SIGINT);
   const Ended ended = program.wait();
