@@ -244,14 +244,14 @@ std::string step_page(const PlayedStep& s) {
       counted(r["ranks"].get<std::uint64_t>(), "rank"), escaped(r["engine"].get<std::string>()),
       escaped(r["workload"]["description"].get<std::string>()),
       r["phase"] == "decode" ? "A token takes" : "A step takes", format_time(r["step_us"]),
-      r["tokens_per_s"] > 0 ? fmt::format(", {:.4g} tokens/s", r["tokens_per_s"].get<double>()) : "",
+      r["tokens_per_s"] > 0 ? fmt::format(", {} tokens/s", format_number(r["tokens_per_s"], 4)) : "",
       r["mfu_percent"].is_number() && r["phase"] != "decode"
           ? fmt::format(", {:.1f} % MFU", r["mfu_percent"].get<double>())
           : "",
       missing.empty() ? "" : fmt::format("<p>{}</p>", escaped("This step " + missing)), went_to(r));
-  const std::string stages = (s.workload.chakra ? "ranks" : "stages") + some_of(s.graph.stages);
-  body += fmt::format("<div class=\"card\"><h4>What the step's time goes to, by {}</h4>\n{}</div>\n", stages, bars(s));
-  body += fmt::format("<div class=\"card\"><h4>Compute of the {}</h4>\n{}</div>\n", stages, timeline(s, rows));
+  const std::string by = fmt::format(", by {}{}", s.workload.chakra ? "rank" : "stage", some_of(s.graph.stages));
+  body += fmt::format("<div class=\"card\"><h4>What the step's time goes to{}</h4>\n{}</div>\n", by, bars(s));
+  body += fmt::format("<div class=\"card\"><h4>Compute{}</h4>\n{}</div>\n", by, timeline(s, rows));
   // One micro-batch's share of the step, from its middle on, on the middle stage.
   const double whole = s.timeline.step_us, each = whole / double(std::max<Count>(s.workload.micro_batches(), 1));
   const double from = s.workload.micro_batches() > 2 ? whole / 2 : 0, to = std::min(whole, from + 1.5 * each);
@@ -272,7 +272,7 @@ std::string step_page(const PlayedStep& s) {
   if (!r["traffic"].empty())
     body += fmt::format("<div class=\"card\"><h4>Communication</h4>\n{}</div>\n", communications(r));
   if (!s.workload.chakra)
-    body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB, by {}</h4>\n{}</div>\n", stages, memory(r));
+    body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB{}</h4>\n{}</div>\n", by, memory(r));
   body += fmt::format(
       "</main>\n<footer><p class=\"facts\">Each distinct communication is played on the simulated cluster; the step is "
       "composed of "

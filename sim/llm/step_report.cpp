@@ -96,7 +96,8 @@ std::string step_text(const PlayedStep& s, bool quiet) {
     out += headline(r) + "\n";
     const bool decode = r["phase"] == "decode";
     out += fmt::format("  {} {}", decode ? "a token in" : "step", format_time(step));
-    if (const double tokens = r["tokens_per_s"]; tokens > 0) out += fmt::format(", {:.4g} tokens/s", tokens);
+    if (const double tokens = r["tokens_per_s"]; tokens > 0)
+      out += fmt::format(", {} tokens/s", format_number(tokens, 4));
     if (r["mfu_percent"].is_number() && !decode)
       out += fmt::format(", {:.4g} TFLOP/s a card: {:.1f} % MFU ({:.1f} % where attention counts whole)",
                          r["TFLOPS_per_card"].get<double>(), r["mfu_percent"].get<double>(),

@@ -183,13 +183,13 @@ TEST_CASE("page and trace hold the step, and fetch nothing") {
   const Json r = step_of(small_step(), {"--html", page, "--trace", trace});
   const std::string html = read_text(page);
   CHECK(html.starts_with("<!DOCTYPE html>"));
-  for (const char* text : {"plain", "Compute of the stages", "<svg", "exposed: tensor", "Memory of a card"})
+  for (const char* text : {"plain", "Compute, by stage", "<svg", "exposed: tensor", "Memory of a card"})
     CHECK_MESSAGE(html.find(text) != std::string::npos, text);
   for (const char* outside : {"src=\"http", "href=\"http", "@import"}) CHECK(html.find(outside) == std::string::npos);
   const std::size_t takes = html.find("<h3>A step takes ") + 17;
   const std::string headline = html.substr(takes, html.find("</h3>") - takes);
   CHECK(headline ==
-        fmt::format("{}, {:.4g} tokens/s", sim::format_time(r["step_us"]), r["tokens_per_s"].get<double>()));
+        fmt::format("{}, {:.0f} tokens/s", sim::format_time(r["step_us"]), r["tokens_per_s"].get<double>()));
   CHECK(html.find("does not fit") == std::string::npos);
   double end = 0;
   std::size_t spans = 0;
