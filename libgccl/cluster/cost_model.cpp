@@ -126,7 +126,8 @@ void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> p
 // What can be busiest by itself, each as a part: the links of each bandwidth inside nodes, and those between nodes. A
 // card's way to its NIC and its way to the other cards are busy in different steps, so they are never one part, though
 // both are inside. Left out are links whose every message also takes one and the same narrower link, as a NIC's bus
-// does its port: they are never the busiest. Looked at are the messages inside nodes and to a node's neighbour.
+// does its port: they are never the busiest. Looked at are the messages inside nodes and between neighbours, both ways:
+// a torus's links back may be narrower.
 std::vector<Part::Kept> link_parts(const Cluster& cluster, const Groups& nodes) {
   const Links& links = cluster.links();
   std::unordered_map<LinkId, std::vector<LinkId>> narrower;  // of each link inside nodes
@@ -148,7 +149,11 @@ std::vector<Part::Kept> link_parts(const Cluster& cluster, const Groups& nodes) 
     const auto &here = nodes[k], &next = nodes[(k + 1) % nodes.size()];
     for (std::size_t i = 0; i < here.size(); ++i) {
       for (const Card other : here) look(here[i], other);
-      for (const std::size_t place : {i, i + 1}) look(here[i], next[place % next.size()]);
+      for (const std::size_t place : {i, i + 1}) {
+        const Card other = next[place % next.size()];
+        look(here[i], other);
+        look(other, here[i]);
+      }
     }
   }
   std::vector<double> bandwidths;

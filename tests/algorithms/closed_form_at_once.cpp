@@ -164,6 +164,21 @@ TEST_CASE("neighbours on a torus exchange on both sides at once in several chann
   for (const Count channels : {4u, 8u, 16u}) near(1 << 17, channels, 2, 0.05);
 }
 
+TEST_CASE("channels on a torus whose links back are narrow take what these carry") {
+  Machine machine(parse_cluster(R"({"schema": "gccl/cluster/1", "name": "narrow back", "parameters": {
+      "card": {"overhead_ns": 100, "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": 65536},
+      "nodes": [{"count": 8, "cards": 1}], "fabric": {"kind": "torus", "of": "cards", "dims": [8],
+      "link": {"bandwidth_GBps": 25, "latency_ns": 500, "reverse_bandwidth_GBps": 1}}})",
+                                "narrow back"),
+                  sim::first_cards(8));
+  const Algorithm& a = *find_algorithm(Collective::allgather, "neighbor_exchange");
+  for (const Count channels : {1u, 4u, 32u}) {
+    const double ratio = predicted_by_simulated(machine, a, 1 << 21, channels, channels == 1 ? 1 : 64);
+    INFO(channels, " channels: ", ratio);
+    CHECK(std::abs(ratio - 1) <= 0.15);
+  }
+}
+
 // Cards of leonardo's nodes have a link for each pair, so that both of a rank's messages go at once there.
 TEST_CASE("double binary trees of several channels are predicted as the flow engine has them") {
   const Algorithm& a = *find_algorithm(Collective::broadcast, "double_binary_tree");
