@@ -92,6 +92,10 @@ TEST_CASE("every mistake is reported with its place") {
       {switched(4, 1, 1),
        R"({"kind": "custom", "switches": ["a", "b"], "ports": [{"switch": "a", "nodes": [0, 1]}, {"switch": "b", "nodes": [2, 3]}]})",
        "no way from node 0 to node 2"},
+      // As many ports of a pod as 32 bits do not hold.
+      {switched(4, 1, 2),
+       R"({"kind": "multi_plane", "planes": 2, "levels": 3, "leaf_size": 65536, "pod_leaves": 65536, "link": "trunk"})",
+       "/fabric: "},
       {switched(4, 1, 1), R"({"kind": "fat_tree", "radix": 4, "link": {"bandwidth_GBps": 0, "latency_ns": 1}})",
        "/fabric/link/bandwidth_GBps: found 0"},
   };

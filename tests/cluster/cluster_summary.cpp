@@ -24,6 +24,33 @@ TEST_CASE("the summary's cuts are those of the structure") {
   CHECK(torus.diameter_sources == 128);
 }
 
+TEST_CASE("planes of three levels have the leaves that are plugged in, as many as those of one tree by rails") {
+  const auto of = [](const std::string& nodes, const std::string& fabric) { return summarize(*make(nodes, fabric)); };
+  const auto links = [](const Summary& s, Tier tier) {
+    for (const TierSummary& t : s.tiers)
+      if (t.tier == tier) return t.links;
+    return std::uint64_t(0);
+  };
+  // 8 planes of 2 leaves: of 64 ports each 32 lead up, and 13 where 51 lead down.
+  const std::string nodes = switched(64, 8, 8);
+  for (const auto& [over, up] : {std::pair(1, 32), std::pair(4, 13)})
+    for (const std::string kind : {R"("multi_plane", "planes": 8)", R"("rail")"}) {
+      CAPTURE(kind);
+      CAPTURE(over);
+      const Summary s = of(nodes, fmt::format(R"({{"kind": {}, "levels": 3, "radix": 64, "oversubscription": {},
+                                                  "link": "trunk"}})",
+                                              kind, over));
+      CHECK(links(s, Tier::spine) == 2u * 8 * 2 * unsigned(up));
+      CHECK(s.tiers.back().oversubscription.value() == doctest::Approx(64 * 8 * 40 / (8 * 2 * up * 20.0)));
+      CHECK(*s.bisection_GBps == doctest::Approx(8 * 2 * up * 20 / 2.0));
+    }
+  // 2 planes of 5 leaves of 4 ports: a pod of 4, and one of what is left, with all its spines.
+  const Summary pods = of(switched(18, 2, 2), R"({"kind": "multi_plane", "planes": 2, "levels": 3, "leaf_size": 4,
+                                                  "pod_leaves": 4, "link": "trunk", "core_link": "trunk"})");
+  CHECK(links(pods, Tier::spine) == 2 * 2 * 5 * 4);
+  CHECK(links(pods, Tier::core) == 2 * 2 * 2 * 4 * 4);
+}
+
 TEST_CASE("a cut is as wide as its narrower direction") {
   constexpr std::string_view kSlowBack = R"({"bandwidth_GBps": 20, "latency_ns": 300, "reverse_bandwidth_GBps": 2})";
   constexpr std::string_view kSlowOut = R"({"bandwidth_GBps": 2, "latency_ns": 300, "reverse_bandwidth_GBps": 20})";

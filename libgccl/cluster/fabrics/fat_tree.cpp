@@ -19,13 +19,14 @@ FatTree::FatTree(const FatTreeShape& s, std::uint64_t ports, std::uint64_t ports
     : shape_(s),
       leaves_(std::uint32_t(parts(ports, s.leaf_size))),
       trees_(std::uint32_t(parts(ports, ports_per_tree))),
-      leaves_per_tree_(std::uint32_t(parts(std::min(ports, ports_per_tree), s.leaf_size))) {
+      leaves_per_tree_(std::uint32_t(parts(std::min(ports, ports_per_tree), s.leaf_size))),
+      pods_per_tree_(s.pod_leaves ? std::uint32_t(parts(leaves_per_tree_, s.pod_leaves)) : 1) {
   if (leaves_per_tree_ < 2) return;
   for (std::uint64_t i = 0; i < std::uint64_t(leaves_) * s.uplinks; ++i) add_cable(s.spine.at(Tier::spine));
   core_base_ = LinkId(links_.size());
-  if (!s.pod_leaves || leaves_per_tree_ <= s.pod_leaves) return;
-  const std::uint64_t pods = parts(leaves_, s.pod_leaves);
-  for (std::uint64_t i = 0; i < pods * s.uplinks * s.core_uplinks; ++i) add_cable(s.core.at(Tier::core));
+  if (pods_per_tree_ == 1) return;
+  const std::uint64_t spines = std::uint64_t(trees_) * pods_per_tree_ * s.uplinks;
+  for (std::uint64_t i = 0; i < spines * s.core_uplinks; ++i) add_cable(s.core.at(Tier::core));
 }
 
 std::string FatTree::link_name(LinkId link) const {
@@ -34,14 +35,14 @@ std::string FatTree::link_name(LinkId link) const {
   std::string low, high;
   if (core) {
     const std::uint32_t spine = k / shape_.core_uplinks, pod = spine / shape_.uplinks;
-    const std::uint32_t tree = pod * shape_.pod_leaves / leaves_per_tree_;
+    const std::uint32_t tree = pod / pods_per_tree_;
     low = fmt::format("pod{}/spine{}", pod, spine % shape_.uplinks);
     high = fmt::format("{}core{}.{}", trees_ > 1 ? fmt::format("plane{}/", tree) : "", spine % shape_.uplinks,
                        k % shape_.core_uplinks);
   } else {
     const std::uint32_t leaf = k / shape_.uplinks;
     low = fmt::format("leaf{}", leaf);
-    const std::string where = shape_.pod_leaves ? fmt::format("pod{}/", leaf / shape_.pod_leaves)
+    const std::string where = shape_.pod_leaves ? fmt::format("pod{}/", pod_of(leaf))
                               : trees_ > 1      ? fmt::format("plane{}/", leaf / leaves_per_tree_)
                                                 : "";
     high = fmt::format("{}spine{}", where, k % shape_.uplinks);
@@ -63,8 +64,7 @@ std::optional<double> FatTree::bisection_GBps() const {
 std::vector<Layer> FatTree::layers() const {
   if (links_.empty()) return {{"leaf", leaves_, {}, {}}};
   std::vector<Layer> all{{"leaf", leaves_, Tier::spine, {}}};
-  const std::uint64_t pods = shape_.pod_leaves ? parts(leaves_, shape_.pod_leaves) : trees_;
-  all.push_back({"spine", pods * shape_.uplinks, {}, {}});
+  all.push_back({"spine", std::uint64_t(trees_) * pods_per_tree_ * shape_.uplinks, {}, {}});
   if (links_.size() > core_base_) {
     all.back().up = Tier::core;
     all.push_back({"core", std::uint64_t(trees_) * shape_.uplinks * shape_.core_uplinks, {}, {}});
@@ -116,7 +116,8 @@ std::unique_ptr<Fabric> make_fat_tree(const json::Node& v, const FatTreeShape& s
                                       std::uint64_t ports_per_tree) {
   if (ports > ~FabricPort(0)) v.fail(fmt::format("makes {} ports, expected at most {}", ports, ~FabricPort(0)));
   const double leaves = std::ceil(double(ports) / s.leaf_size);
-  const double pods = s.pod_leaves ? std::ceil(leaves / s.pod_leaves) : 0;
+  const double trees = std::ceil(double(ports) / double(ports_per_tree));
+  const double pods = s.pod_leaves ? trees * std::ceil(leaves / trees / s.pod_leaves) : 0;
   check_link_count(v, 2 * leaves * s.uplinks + 2 * pods * s.uplinks * s.core_uplinks);
   return std::make_unique<FatTree>(s, ports, ports_per_tree);
 }

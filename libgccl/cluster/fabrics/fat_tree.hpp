@@ -14,12 +14,11 @@ struct FatTreeShape {
   std::uint32_t core_uplinks = 1;  // cables of a spine that go up; three levels only
   LinkKind spine, core;            // forward goes up
   std::string arrangement;         // how NICs are plugged in, for describe(), such as "8 rails on a "
-
-  std::uint32_t pod_size() const { return pod_leaves ? leaf_size * pod_leaves : leaf_size; }
 };
 
-// `ports` ports; every `ports_per_tree` of them, a multiple of the shape's pod_size, are a tree of their own. Uplink u
-// of a leaf leads to spine u of its pod, uplink c of spine u to core (u, c). A message climbs by uplink (to mod
+// `ports` ports; every `ports_per_tree` of them, a multiple of the shape's leaf_size, are a tree of their own. Uplink u
+// of a leaf leads to spine u of its pod, uplink c of spine u to core (u, c). A tree's last pod has as many leaves as
+// there are left. A message climbs by uplink (to mod
 // uplinks) and core uplink (to / uplinks mod core_uplinks), and comes down the one way there is: all that is sent to a
 // port shares its way down, and the messages of a shift permutation on a full tree meet no other.
 class FatTree final : public Fabric {
@@ -32,7 +31,7 @@ class FatTree final : public Fabric {
     const std::uint32_t u = to % shape_.uplinks;
     out.push_back(base + 2 * (a * shape_.uplinks + u));
     if (shape_.pod_leaves) {
-      const std::uint32_t p = a / shape_.pod_leaves, q = b / shape_.pod_leaves;
+      const std::uint32_t p = pod_of(a), q = pod_of(b);
       if (p != q) {
         const std::uint32_t c = to / shape_.uplinks % shape_.core_uplinks;
         out.push_back(base + core_base_ + 2 * ((p * shape_.uplinks + u) * shape_.core_uplinks + c));
@@ -49,8 +48,12 @@ class FatTree final : public Fabric {
   std::string describe() const override;
 
  private:
+  std::uint32_t pod_of(std::uint32_t leaf) const {
+    return leaf / leaves_per_tree_ * pods_per_tree_ + leaf % leaves_per_tree_ / shape_.pod_leaves;
+  }
+
   FatTreeShape shape_;
-  std::uint32_t leaves_, trees_, leaves_per_tree_;
+  std::uint32_t leaves_, trees_, leaves_per_tree_, pods_per_tree_;  // no pods: 1 stands for the spines of a tree
   LinkId core_base_ = 0;
 };
 

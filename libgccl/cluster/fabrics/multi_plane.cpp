@@ -20,7 +20,7 @@ void read_multi_plane(const json::Node& v, const Parameters& p, Composition& c) 
   std::vector<std::uint64_t> taken(planes, 0), place;
   for (std::uint64_t n = 0; n < c.type_of_node.size(); ++n)
     for (unsigned i = 0; i < node_type(c, n).graph.nics; ++i) place.push_back(taken[i % planes]++);
-  const std::uint64_t each = rounded_up(*std::max_element(taken.begin(), taken.end()), s.pod_size());
+  const std::uint64_t each = rounded_up(*std::max_element(taken.begin(), taken.end()), s.leaf_size);
   auto fabric = make_fat_tree(v, s, each * planes, each);
   auto at = place.begin();
   for (std::uint64_t n = 0; n < c.type_of_node.size(); ++n)
