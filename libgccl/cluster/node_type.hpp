@@ -78,6 +78,10 @@ struct NodeType {
   std::vector<unsigned> nics_of_plane(unsigned card, unsigned plane, unsigned planes) const;
 };
 
+// Reads the name of a switch, of a node or of a custom fabric. Names of links are made of those of their ends, and are
+// taken apart again: "->" stands between the two, and what begins with "node3/" is in node 3. Throws json::InputError.
+std::string read_switch_name(const json::Node& value);
+
 // Reads one element of "nodes". `defaults` are the cluster's parameters. With `bare` the cards themselves are the
 // fabric's routers: the node may have neither inside links nor NICs.
 NodeType read_node(const json::Node& value, const Parameters& defaults, bool bare);

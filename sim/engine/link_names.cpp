@@ -1,20 +1,19 @@
 #include "sim/engine/link_names.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace gccl::sim {
-namespace {
-
-bool in_node(const std::string& place) { return place.starts_with("node") && place.find('/') != std::string::npos; }
-bool is_nic(const std::string& place) { return in_node(place) && place.find("/nic") != std::string::npos; }
-
-}  // namespace
 
 LinkNames::LinkNames(const Cluster& cluster) {
   const LinkId links = LinkId(cluster.links().size());
   const auto number = [&](const std::string& place) {
     const auto [at, fresh] = number_.try_emplace(place, std::uint32_t(places_.size()));
-    if (fresh) places_.push_back(place);
+    if (fresh) {
+      places_.push_back(place);
+      nodes_.push_back(node_of(place));
+      is_nic_.push_back(false);
+    }
     return at->second;
   };
   for (LinkId l = 0; l < links; ++l) {
@@ -24,6 +23,10 @@ LinkNames::LinkNames(const Cluster& cluster) {
     const std::string from = name.substr(0, arrow), to = arrow == std::string::npos ? name : name.substr(arrow + 2);
     const std::uint32_t a = number(from), b = number(to);
     ends_.push_back({a, b});
+    // A NIC is what its cable joins to the fabric; switches of a node may be called as they like.
+    if (cluster.links()[l].tier != Tier::leaf) continue;
+    for (const std::uint32_t end : {a, b})
+      if (nodes_[end]) is_nic_[end] = true;
   }
 }
 
@@ -50,20 +53,26 @@ std::vector<LinkId> LinkNames::cable(const std::string& nic) const {
   return all;
 }
 
-std::optional<Rank> LinkNames::node_of(const std::string& place) {
-  return in_node(place) ? std::optional(Rank(std::stoul(place.substr(4)))) : std::nullopt;
+std::optional<Rank> LinkNames::node_of(std::string_view place) {
+  constexpr std::string_view kNode = "node";
+  if (!place.starts_with(kNode)) return std::nullopt;
+  const char* const end = place.data() + place.size();
+  Rank node = 0;
+  const auto [rest, error] = std::from_chars(place.data() + kNode.size(), end, node);
+  return error == std::errc() && rest != end && *rest == '/' ? std::optional(node) : std::nullopt;
 }
 
 std::vector<std::string> LinkNames::nics() const {
   std::vector<std::string> all;
-  std::copy_if(places_.begin(), places_.end(), std::back_inserter(all), is_nic);
+  for (std::size_t p = 0; p < places_.size(); ++p)
+    if (is_nic_[p]) all.push_back(places_[p]);
   return all;
 }
 
 std::vector<std::string> LinkNames::switches() const {
   std::vector<std::string> all;
-  std::copy_if(places_.begin(), places_.end(), std::back_inserter(all),
-               [](const std::string& p) { return !in_node(p); });
+  for (std::size_t p = 0; p < places_.size(); ++p)
+    if (!nodes_[p]) all.push_back(places_[p]);
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libgccl/cluster/cluster.hpp"
@@ -29,15 +30,18 @@ class LinkNames {
   };
   const std::vector<Ends>& ends() const { return ends_; }
   std::size_t places() const { return places_.size(); }
-  // None: the place is outside nodes.
-  static std::optional<Rank> node_of(const std::string& place);
-  std::optional<Rank> node_of(std::uint32_t place) const { return node_of(places_[place]); }
+  // Of "node2/nic5" 2; none: the place is outside nodes.
+  static std::optional<Rank> node_of(std::string_view place);
+  std::optional<Rank> node_of(std::uint32_t place) const { return nodes_[place]; }
+  bool is_nic(std::uint32_t place) const { return is_nic_[place]; }
 
  private:
   std::vector<std::string> names_;  // by link
   std::vector<Ends> ends_;
   std::map<std::string, std::uint32_t> number_;
   std::vector<std::string> places_;
+  std::vector<std::optional<Rank>> nodes_;  // of places
+  std::vector<bool> is_nic_;                // places
 };
 
 }  // namespace gccl::sim

@@ -6,15 +6,13 @@
 #include <tuple>
 
 #include "libgccl/schedule/channel.hpp"
+#include "sim/engine/link_names.hpp"
 
 namespace gccl::sim {
 namespace {
 
-// "nic3" of "node1/nic3".
-std::string nic_of(const std::string& end) {
-  const auto at = end.find("/nic");
-  return at == std::string::npos ? "" : end.substr(at + 1);
-}
+// "nic3" of "node1/nic3"; of an end of a NIC's cable, whose other end is in no node.
+std::string nic_of(const std::string& end) { return LinkNames::node_of(end) ? end.substr(end.find('/') + 1) : ""; }
 
 // The NICs by which a message leaves the sender's node and comes into the receiver's.
 std::pair<std::string, std::string> nics_between(const Cluster& cluster, Card from, Card to) {

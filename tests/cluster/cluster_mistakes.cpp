@@ -92,6 +92,12 @@ TEST_CASE("every mistake is reported with its place") {
       {switched(4, 1, 1),
        R"({"kind": "custom", "switches": ["a", "b"], "ports": [{"switch": "a", "nodes": [0, 1]}, {"switch": "b", "nodes": [2, 3]}]})",
        "no way from node 0 to node 2"},
+      {switched(4, 1, 1), R"({"kind": "custom", "switches": ["node12/a"], "ports": []})",
+       "/fabric/switches/0: found \"node12/a\", expected a name without \"->\""},
+      {switched(4, 1, 1), R"({"kind": "custom", "switches": ["a", "a->b"], "ports": []})",
+       "/fabric/switches/1: found \"a->b\", expected a name without \"->\""},
+      {R"([{"count": 1, "cards": 2, "inside": {"kind": "links", "switches": ["->"], "links": []}}])", "",
+       "/inside/switches/0: found \"->\", expected a name without \"->\""},
       // As many ports of a pod as 32 bits do not hold.
       {switched(4, 1, 2),
        R"({"kind": "multi_plane", "planes": 2, "levels": 3, "leaf_size": 65536, "pod_leaves": 65536, "link": "trunk"})",

@@ -150,6 +150,29 @@ TEST_CASE("flow: nodes that take no part forward nothing") {
   }
 }
 
+TEST_CASE("flow: NICs and switches are what they are, whatever a switch is called") {
+  Json document = Json::parse(R"({
+    "schema": "gccl/cluster/1", "name": "named",
+    "parameters": {
+      "card": {"overhead_ns": 100, "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": "64KiB",
+      "links": {"bus": {"bandwidth_GBps": 100, "latency_ns": 10}, "port": {"bandwidth_GBps": 10, "latency_ns": 20}}},
+    "nodes": [{"count": 2, "cards": 2, "nics": {"count": 1, "bus": "bus", "port": "port"},
+      "inside": {"kind": "links", "switches": ["nicsw"], "links": [
+        {"from": "card0", "to": "nicsw", "link": "bus"}, {"from": "card1", "to": "nicsw", "link": "bus"}]}}],
+    "fabric": {"kind": "custom", "switches": ["noderack/a", "b"], "links": [
+      {"between": ["noderack/a", "b"], "link": "port"}, {"between": ["noderack/a", "b"], "link": "port"}],
+      "ports": [{"switch": "noderack/a", "nodes": [0, 0]}, {"switch": "b", "nodes": [1, 1]}]}})");
+  const Folder folder;
+  const Json world = {{"cluster", folder.write("named.json", document.dump()).string()}};
+  const Json run = {{"collective", "allreduce"}, {"bytes", "1MiB"}, {"algorithms", "ring"}, {"engine", "flow"}};
+  const auto refused = [&](const Json& fault) {
+    return complaint_of_run(with(run, {{"faults", Json::array({fault})}}), world);
+  };
+  CHECK(refused({{"kind", "nic_down"}, {"nic", "node0/nicsw"}}).starts_with("/faults/0/nic: found \"node0/nicsw\""));
+  const Json lost = played(run, world, Json::array({{{"kind", "switch_loss"}, {"switch", "noderack/a"}}}));
+  CHECK(lost["faults"]["completed"] == false);
+}
+
 TEST_CASE("flow: what comes after the end, or goes on where nobody sends, costs no time") {
   const Json runs = faulty(Json::array(), {{"engine", "flow"}, {"bytes", "4MiB"}, {"repeats", 3}});
   const auto row = [&](const Json& fault) {

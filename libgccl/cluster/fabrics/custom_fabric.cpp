@@ -148,7 +148,7 @@ class CustomReader {
   void read() {
     v_.allow({"kind", "switches", "links", "ports", "routing"});
     for (const json::Node& s : v_.at("switches").items(1, std::size_t(kSwitchesMax))) {
-      const std::string name = s.string();
+      const std::string name = read_switch_name(s);
       if (name.empty() || !number_.try_emplace(name, std::uint32_t(shape_.switches.size())).second)
         s.fail(fmt::format("the name \"{}\" is taken or empty, expected one of its own", name));
       shape_.switches.push_back(name);

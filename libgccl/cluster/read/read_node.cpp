@@ -139,7 +139,7 @@ class Inside {
     for (unsigned i = 0; i < graph_.nics; ++i) known[fmt::format("nic{}", i)] = graph_.nic(i);
     if (const auto switches = v.find("switches"))
       for (const Node& s : switches->items(0, kSwitchesPerNodeMax)) {
-        const std::string name = s.string();
+        const std::string name = read_switch_name(s);
         if (name.empty() || name != unused_name(name) || known.contains(name))
           s.fail(fmt::format("the name \"{}\" is taken or empty, expected one of its own", name));
         known[name] = graph_.add_switch(name);
@@ -249,6 +249,17 @@ void assign_nics(NodeType& type, const std::vector<std::vector<unsigned>>& serve
 }
 
 }  // namespace
+
+std::string read_switch_name(const Node& v) {
+  std::string name = v.string();
+  constexpr std::string_view kNode = "node";
+  const std::size_t rest = name.find_first_not_of("0123456789", kNode.size());
+  const bool of_node = name.starts_with(kNode) && rest > kNode.size() && rest < name.size() && name[rest] == '/';
+  if (of_node || name.find("->") != std::string::npos)
+    v.fail(fmt::format(
+        "found \"{}\", expected a name without \"->\" that does not begin with a node's, such as \"node3/\"", name));
+  return name;
+}
 
 NodeType read_node(const Node& v, const Parameters& defaults, bool bare) {
   v.allow({"count", "cards", "hosts", "parameters", "card", "inside", "nics"});
