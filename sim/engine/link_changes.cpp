@@ -4,6 +4,7 @@
 #include <set>
 
 #include "libgccl/base/splitmix.hpp"
+#include "libgccl/cluster/composed.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -123,7 +124,11 @@ void Detours::avoid(const std::vector<LinkId>& dead) {
   if (!names_) {
     names_ = std::make_unique<LinkNames>(cluster_);
     out_.resize(names_->places());
-    for (LinkId l = 0; l < names_->ends().size(); ++l) out_[names_->ends()[l].from].push_back(l);
+    // Without a fabric the cables of NICs are plugged in nowhere, though their names have one place for that.
+    const auto* const composed = dynamic_cast<const ComposedCluster*>(&cluster_);
+    const bool plugged = !composed || composed->parts().fabric;
+    for (LinkId l = 0; l < names_->ends().size(); ++l)
+      if (plugged || cluster_.links()[l].tier != Tier::leaf) out_[names_->ends()[l].from].push_back(l);
   }
   dead_.assign(cluster_.links().size(), false);
   for (const LinkId l : dead) dead_[l] = true;
@@ -139,27 +144,37 @@ void Detours::around(Card from, Card to, std::vector<LinkId>* route) {
     return;
   }
   const std::uint32_t begin = names_->ends()[route->front()].from, end = names_->ends()[route->back()].to;
-  // Breadth first from the end of the way; of links that lead on equally well one by the pair.
-  constexpr LinkId kNone = ~0u;
-  std::vector<LinkId> came(names_->places(), kNone);
+  // Breadth first from the begin of the way; of links that lead on equally well one by the pair. NICs pass nothing on
+  // inside their node: there are two of each, one for what leaves the node, which comes second, and one for what
+  // enters.
+  struct Step {
+    LinkId link;
+    std::uint32_t from;
+  };
+  const std::uint32_t leaving = std::uint32_t(names_->places());
+  std::vector<Step> came(2 * names_->places());
   std::vector<std::uint32_t> front{begin}, next;
-  std::vector<bool> seen(names_->places(), false);
+  std::vector<bool> seen(2 * names_->places(), false);
   seen[begin] = true;
   const auto in_another_node = [&](std::uint32_t place) {
     const std::optional<Rank> node = names_->node_of(place);
     return node && *node != cluster_.node_of(from) && *node != cluster_.node_of(to);
   };
+  const auto inside = [&](LinkId l) { return cluster_.links()[l].tier != Tier::leaf; };
   const std::uint64_t turn = splitmix::hash(std::uint64_t(from) << 32 | to);
   while (!front.empty() && !seen[end]) {
     next.clear();
     for (const std::uint32_t place : front) {
-      const auto& links = out_[place];
+      const bool leaves = place >= leaving;
+      const auto& links = out_[leaves ? place - leaving : place];
       for (std::size_t i = 0; i < links.size(); ++i) {
         const LinkId l = links[(i + turn) % links.size()];
-        const std::uint32_t there = names_->ends()[l].to;
-        if (dead_[l] || seen[there] || in_another_node(there)) continue;
+        std::uint32_t there = names_->ends()[l].to;
+        if (dead_[l] || (leaves && inside(l)) || in_another_node(there)) continue;
+        if (names_->is_nic(there) && inside(l)) there += leaving;
+        if (seen[there]) continue;
         seen[there] = true;
-        came[there] = l;
+        came[there] = {l, place};
         next.push_back(there);
       }
     }
@@ -167,7 +182,7 @@ void Detours::around(Card from, Card to, std::vector<LinkId>* route) {
   }
   if (!seen[end]) return;
   std::vector<LinkId> way;
-  for (std::uint32_t place = end; place != begin; place = names_->ends()[way.back()].from) way.push_back(came[place]);
+  for (std::uint32_t place = end; place != begin; place = came[place].from) way.push_back(came[place].link);
   std::reverse(way.begin(), way.end());
   ++made_;
   *route = at->second = std::move(way);

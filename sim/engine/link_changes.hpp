@@ -12,7 +12,7 @@ namespace gccl::sim {
 
 class LinkChanges {
  public:
-  // The changes that the workload's faults make; a paused rank's card neither sends nor receives.
+  // The changes that the workload's faults make; a paused rank's card neither sends, receives nor passes on.
   explicit LinkChanges(const Workload& workload);
 
   struct Change {
@@ -46,7 +46,8 @@ class Detours {
 
   void avoid(const std::vector<LinkId>& dead);
   // Changes the route where it takes a link to be avoided. Ways through other nodes than the two cards' are none: no
-  // host forwards what belongs to others. Where there is no other way it stays as it is.
+  // host forwards what belongs to others; nor are ways over a NIC that do not take its cable. Where there is no other
+  // way it stays as it is.
   void around(Card from, Card to, std::vector<LinkId>* route);
   std::uint64_t made() const { return made_; }  // pairs of cards that took another way
 

@@ -150,6 +150,38 @@ TEST_CASE("flow: nodes that take no part forward nothing") {
   }
 }
 
+TEST_CASE("flow: a NIC passes nothing on between the cards of its node") {
+  const auto described = [](const Json& inside, bool fabric) {
+    Json document = Json::parse(R"({
+      "schema": "gccl/cluster/1", "name": "pairs",
+      "parameters": {
+        "card": {"overhead_ns": 100, "combine_GBps": 0, "copy_GBps": 0}, "eager_bytes": "64KiB",
+        "links": {"bus": {"bandwidth_GBps": 100, "latency_ns": 10}, "port": {"bandwidth_GBps": 10, "latency_ns": 20}}},
+      "nodes": [{"count": 1, "cards": 4, "nics": {"count": 2, "bus": "bus", "port": "port"}}]})");
+    document["nodes"][0]["inside"] = inside;
+    if (fabric) document["fabric"] = {{"kind", "switch"}};
+    return document;
+  };
+  const Json none = {{"kind", "none"}}, joined = {{"kind", "switch"}, {"link", "bus"}};
+  const Json run = {{"collective", "sendrecv"}, {"bytes", 100000000}, {"recovery", {{"reroute_after_us", 1}}}};
+  const Json card_cut = Json::array({{{"kind", "link_down"}, {"link", "node0/card0->node0/switch"}}});
+  const Folder folder;
+  const auto completed = [&](const Json& document, const Json& faults) {
+    const auto file = folder.write("pairs.json", document.dump());
+    return played(run, {{"cluster", file.string()}, {"ranks", 2}}, faults);
+  };
+  // Two cards that share a NIC meet at the switch beyond its cable, and have no other way.
+  const Json down = completed(described(none, true), Json::array({kDown}));
+  CHECK(down["faults"]["completed"] == false);
+  CHECK(down["faults"]["rerouted"] == 0);
+  // That way is left to them where they are cut from their own switch: 100 MB at the cable's 10 GB/s.
+  const Json moved = completed(described(joined, true), card_cut);
+  CHECK(moved["faults"]["completed"] == true);
+  CHECK(moved["time_us"].get<double>() == doctest::Approx(10000).epsilon(0.01));
+  // Cables that are plugged in nowhere lead nowhere.
+  CHECK(completed(described(joined, false), card_cut)["faults"]["completed"] == false);
+}
+
 TEST_CASE("flow: NICs and switches are what they are, whatever a switch is called") {
   Json document = Json::parse(R"({
     "schema": "gccl/cluster/1", "name": "named",
