@@ -183,8 +183,18 @@ void Membership::of_other_epoch(Nanos now, Rank from, const MembershipMessage& m
     send_last_decision(from, m.epoch, m.instance);
 }
 
+// In the other's epoch, and without failures: those that this rank believed mean nothing any more.
+void Membership::say_out(Rank to, const MembershipMessage& m) {
+  if (m.kind == Kind::out || !members_.contains(to)) return;
+  MembershipMessage answer;
+  answer.kind = Kind::out;
+  answer.epoch = m.epoch;
+  send(to, answer);
+}
+
 void Membership::received(Nanos now, Rank from, const MembershipMessage& m) {
-  if (out_ != Out::no || from == self_) return;
+  if (from == self_) return;
+  if (out_ != Out::no) return say_out(from, m);
   if (m.kind == Kind::join) return joins(now, from, m.life);
   if (m.kind == Kind::welcome) {
     const auto mine = m.members.find(self_);
@@ -197,6 +207,7 @@ void Membership::received(Nanos now, Rank from, const MembershipMessage& m) {
   const bool its_quorum = has_quorum(members_, m.failures);
   if (its_quorum && m.failures.failed.contains(self_)) return leave(Out::expelled);
   if (m.kind == Kind::expelled) return;
+  if (m.kind == Kind::out) return learn(now, {.failed = {from}, .gone = {}});
   if (failures_.failed.contains(from)) {
     if (has_quorum(members_, failures_)) send(from, message(Kind::expelled));
     return;

@@ -13,7 +13,8 @@
 //                       v
 //                      out: expelled (a side with a quorum calls this rank failed), or without quorum for too long
 //
-// A rank that is out says nothing more, so that the others do not wait for it.
+// A rank that is out takes part in nothing more, and answers the members' messages by that, so that they do not wait
+// for it: something else may still answer for its process.
 #pragma once
 
 #include <memory>
@@ -37,7 +38,8 @@ struct MembershipMessage {
     join,     // a process wants to become a member
     welcome,  // and is one
     expelled,
-    last = expelled,
+    out,  // the sender is
+    last = out,
   };
   Kind kind = Kind::agreement;
   Epoch epoch = 0;
@@ -120,6 +122,7 @@ class Membership {
   void of_other_epoch(Nanos now, Rank from, const MembershipMessage& m);
   void send_last_decision(Rank to, Epoch epoch, std::uint32_t instance);
   void ask(Rank whom);
+  void say_out(Rank to, const MembershipMessage& m);
   void set_revoked(Nanos now);
   MembershipMessage message(Kind kind) const;
   void send(Rank to, const MembershipMessage& m) { packets_.push_back({to, m.encoded()}); }

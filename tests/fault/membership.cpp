@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "libgccl/fault/member.hpp"
 #include "sim/fault/virtual_time.hpp"
 
@@ -93,6 +97,45 @@ TEST_CASE("one that revokes notifies all, and they pass it on") {
   CHECK(!b.revoked());
 }
 
+TEST_CASE("where the first two call each other failed, and each is believed by some, the others go on or end") {
+  for (Rank n = 3; n <= 8; ++n)
+    for (std::uint32_t believed = 0; believed < 1u << (n - 2); ++believed)
+      for (const bool all_at_once : {true, false}) {
+        CAPTURE(n);
+        CAPTURE(believed);
+        CAPTURE(all_at_once);
+        std::vector<std::unique_ptr<Membership>> all;
+        std::vector<Membership*> members;
+        for (Rank r = 0; r < n; ++r) {
+          all.push_back(std::make_unique<Membership>(0, kSettings, r, RankSet::below(n)));
+          members.push_back(all.back().get());
+        }
+        for (Rank r = 0; r < n; ++r) {
+          const Rank lost = r < 2 ? 1 - r : believed >> (r - 2) & 1;
+          members[r]->learn(0, {.failed = {lost}, .gone = {}});
+          members[r]->shrink(0);
+          if (!all_at_once) carry(members);
+        }
+        carry(members);
+        for (Nanos now = 0; now <= 10 * kSettings.quorum_timeout; now += kSettings.retry) {
+          for (Membership* m : members) m->time_passed(now);
+          carry(members);
+        }
+        Rank decided = 0;
+        std::optional<Decision> first;
+        for (Membership* m : members) {
+          const auto d = m->take_decisions();
+          CHECK((m->out() != Membership::Out::no || d.size() == 1));
+          if (d.empty()) continue;
+          ++decided;
+          if (!first) first = d[0];
+          CHECK(d[0] == *first);
+        }
+        CHECK((decided == 0 || 2 * decided >= n));
+        if (n > 4) CHECK(decided >= n - 2);
+      }
+}
+
 TEST_CASE("any bytes are taken, and what is no message is refused") {
   gccl::sim::Chance chance(5);
   const RankSet three = RankSet::below(3);
@@ -116,6 +159,10 @@ TEST_CASE("any bytes are taken, and what is no message is refused") {
   welcome.epoch = 3;
   welcome.members = {{0, 0}, {4, 17}};
   seen.push_back(welcome.encoded());
+  MembershipMessage out;
+  out.kind = MembershipMessage::Kind::out;
+  out.epoch = 1;
+  seen.push_back(out.encoded());
   REQUIRE(seen.size() > 8);
   for (const auto& bytes : seen) {
     CHECK(MembershipMessage::decoded(bytes)->encoded() == bytes);

@@ -287,7 +287,8 @@ void Recovery::dispatch(std::span<const std::byte> bytes, const SocketAddress& a
   if (kind == Kind::said) g.heard[number][from].assign(in.rest().begin(), in.rest().end());
   if (kind != Kind::want) return;
   const auto mine = g.said.find(number);
-  if (mine == g.said.end() && number >> 32 != g.abandoned) return;
+  const bool comes_to_it = g.membership->out() == fault::Membership::Out::no && number >> 32 != g.abandoned;
+  if (mine == g.said.end() && comes_to_it) return;
   BytesOut out;
   out.u64(number);
   if (mine != g.said.end()) out.raw(mine->second);
