@@ -19,8 +19,8 @@ Status reason(const Team& team, const Operation* op, const GCCL_Fault& f) {
     return Status::error(fmt::format("{}; {}", f.text, mine.text()), f.result);
   }
   if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
-  const std::string text =
-      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : fmt::format("lost {}: {}", members.name(f.peer), f.text);
+  const bool says_who = std::strncmp(f.text, "rank ", 5) == 0 || std::strncmp(f.text, "lost ", 5) == 0;
+  const std::string text = says_who ? f.text : fmt::format("lost {}: {}", members.name(f.peer), f.text);
   return op && text.starts_with("lost") ? members.in_context(op->text(), Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }

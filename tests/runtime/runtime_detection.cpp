@@ -172,6 +172,53 @@ std::string replaced_on_machines(bool docker) {
   return {text.begin(), text.end()};
 }
 
+// The last of three ranks receives no more datagrams from a moment on, and its own get through: the others, which
+// agree, wait for it no longer than until it finds that it hears nobody.
+std::string with_one_deaf() {
+  const auto piece = [&]() -> std::string {
+    if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
+    Job job = {.size = 3, .backends = "tcp", .nodes = {0, 1, 2}, .limit_s = 30};
+    job.environment["GCCL_DETECTION_MS"] = "500";
+    Running running(job, [&](int rank) {
+      if (!plug_in(rank)) return report("no network");
+      // Rules come behind that for this machine's addresses, unless that is moved.
+      if (rank == 2 && !quietly("ip rule add pref 10 lookup local && ip rule del pref 0")) return report("no network");
+      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", rank + 1).c_str(), 1);
+      GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+      double x = 1, sum = 0;
+      for (int i = 0; i < 10; ++i) RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+      ::usleep(300000);  // all have been heard once
+      if (rank == 2 && !quietly("ip rule add pref 1 iif cable ipproto udp blackhole")) return report("no network");
+      std::uint64_t flags = 1;
+      expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_PEER_LOST, "agree");
+      if (rank < 2) {
+        expect_text("lost rank 2", "why");
+        expect(GCCL_Barrier(world), GCCL_ERR_PEER_LOST, "barrier");
+        RANK_CHECK(std::string(GCCL_Last_error()).find("lost rank 2: lost") == std::string::npos);
+        RANK_SUCCESS(GCCL_Comm_shrink(world, &smaller));
+        RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, smaller));
+        RANK_CHECK(sum == 2);
+      }
+      std::printf("done\n");
+      std::fflush(stdout);
+      ::pause();  // alive as long as another is in its calls
+    });
+    for (int r = 0; r < 3; ++r)
+      if (!running.await(r, "done\n")) {
+        const std::string all = texts(running.wait());
+        return all.find("no network") != std::string::npos ? "no network" : "not done: " + all;
+      }
+    for (int r = 0; r < 3; ++r) running.kill(r, SIGKILL);
+    const std::string all = texts(running.wait());
+    return all.find("FAILED") == std::string::npos ? "good" : all;
+  };
+  const auto text = gccl::test::in_child([&] {
+    const std::string s = piece();
+    return std::vector<char>(s.begin(), s.end());
+  });
+  return {text.begin(), text.end()};
+}
+
 // Two ranks on machines between which TCP travels, and no UDP: each of them says once that it does not hear the other,
 // and they go on.
 std::string without_datagrams() {
@@ -316,6 +363,12 @@ TEST_CASE("a rank whose cable is cut is missed after the time that was set, and 
 TEST_CASE("a rank is missed after that time though its first interface leads to no other machine") {
   const std::string text = without_the_last(
       3, [](const Running&) { quietly("ip link set v2 down"); }, true, true);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
+
+TEST_CASE("a rank that receives no datagrams is missed, though its own are heard") {
+  const std::string text = with_one_deaf();
   if (skipped_without_cables(text)) return;
   CHECK(text == "good");
 }

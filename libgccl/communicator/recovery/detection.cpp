@@ -83,15 +83,17 @@ void Recovery::warn_of_silent(Rank r) {
                   rank_, r, paths_.text(r)));
 }
 
-// Packets out, verdicts in.
+// Packets out, verdicts in. A rank that is isolated takes part in nothing any more, also where its own packets still
+// reach the others: those that hear it would wait for it.
 void Recovery::drive_detector() {
   if (!detector_) return;
   if (now_ns() >= detector_->deadline()) detector_->time_passed(now_ns());
+  const bool alone = detector_->isolated() && !std::exchange(isolated_, true);
   for (const fault::Packet& p : detector_->take_packets()) {
+    if (isolated_) continue;
     send(job_, rank_, p.to, Kind::detector, p.bytes);
     warn_of_silent(p.to);
   }
-  const bool alone = detector_->isolated() && !std::exchange(isolated_, true);
   for (const Rank r : detector_->failures().gone) note_gone(r);  // as others saw
   fault::Failures found = {.failed = detector_->failures().failed, .gone = {}};
   // Transports know better when one that has ended has said all.
