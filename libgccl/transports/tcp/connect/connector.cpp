@@ -385,8 +385,12 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
   for (std::uint32_t& to = inbox->next_to_abort; inbox->aborting && to < inbox->identity().size; ++to) {
     if (inbox->peers[to].addresses.empty()) continue;
     const PortInbox::Commands& commands = inbox->commands;
-    if (commands.passes_on && (to == commands.fault.peer || !binomial_neighbours(inbox->identity(), to))) continue;
+    if (commands.passes_on && !binomial_neighbours(inbox->identity(), to)) continue;
+    const bool subject = to == commands.fault.peer;
+    // A rank that is called lost may live, and be out of reach of the one that said so alone: else it would wait on.
+    if (commands.passes_on && subject && commands.fault.result != GCCL_ERR_PEER_LOST) continue;
     Dial::Target t(ConnectionRequest::Kind::abort, inbox, to, settings().peer_timeout);
+    t.ends_with_port = commands.passes_on && subject;
     t.request.fault = inbox->commands.fault;
     add_dial(std::move(t));
   }

@@ -116,7 +116,7 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
     std::stable_partition(target_.addresses.begin(), target_.addresses.end(),
                           [&](const SocketAddress& a) { return a == known->second; });
   inbox_ = target_.inbox;
-  outlives_port_ = target_.request.kind == ConnectionRequest::Kind::abort;
+  outlives_port_ = target_.request.kind == ConnectionRequest::Kind::abort && !target_.ends_with_port;
   deadline_ = begun_;
 }
 

@@ -26,6 +26,8 @@ class Dial : public PendingConnection {
     bool for_peer = false;       // nobody here waits for it: a shortage of descriptors may pass until the limit
     // The peer was there: where it refuses, its process has ended. Dialled often, and no longer than the limit.
     bool again = false;
+    // An abort that most often finds nobody: no port that closes, and no process that ends, waits for it.
+    bool ends_with_port = false;
   };
 
   // What connects a link to a peer: all its streams. `time_limit`, where it is not the settings' for a peer.
