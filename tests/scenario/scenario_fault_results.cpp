@@ -88,6 +88,17 @@ TEST_CASE("what did not complete has no bandwidth and no winner, and its time is
   CHECK(has(ring["expectations"][1]["found"], "1 of which breaks it"));  // nothing is said of the other
 }
 
+TEST_CASE("where all ranks crash, completed finds nobody left, and no rank without a quorum") {
+  const Json faults = Json::array({{{"kind", "node_loss"}, {"node", 0}, {"at_us", 1000}}});
+  const Json more = {{"repeats", 8},
+                     {"compute_us", 700},
+                     {"recovery", {{"policy", "shrink"}, {"detection_us", "50ms"}}},
+                     {"expect", {{"completed", true}}}};
+  const Json e = document_of(faulty(faults, more), kPod)["expectations"][0];
+  CHECK(e["ok"] == false);
+  CHECK(has(e["found"], "nobody is left"));
+}
+
 TEST_CASE("a limit on detection holds where drawn faults bring no failure, and not where one was stated") {
   const auto holds = [](const Json& fault) {
     const Json more = {{"recovery", {{"policy", "shrink"}}}, {"expect", {{"max_detection_us", "5s"}}}};

@@ -13,8 +13,10 @@ Judgement judge_completed(const Expectation& e, const ResultRows& rows, std::siz
   const nlohmann::json& f = faults_of(rows, i);
   const bool completed = f.at("completed").get<bool>(), hangs = f.contains("hang");
   std::string found = completed ? "completed" : hangs ? f.at("hang").get<std::string>() : "ended with an error";
-  if (!completed && !hangs && f.at("survivors") == 0)
-    found = fmt::format("{} ranks ended without a quorum", f.at("out").get<Rank>());
+  if (!completed && !hangs && f.at("survivors") == 0) {
+    const Rank out = f.at("out").get<Rank>();
+    found = out == 0 ? "nobody is left" : fmt::format("{} ranks ended without a quorum", out);
+  }
   // Where it is not to complete, an error that names the dead is what is wanted, and not a hang.
   return {fmt::format("{} for {}", found, rows.name(i)), e.limit ? completed : !completed && !hangs, 1};
 }
