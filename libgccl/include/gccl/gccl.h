@@ -180,6 +180,8 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * GCCL_Comm_shrink, and go on with the communicator that it makes. The calls below work on communicators that have
  * failed, or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or
  * was on this machine; one on another machine, where its transport has lost it, or it was silent for GCCL_DETECTION_MS.
+ * What a transport loses while a rank waits in these calls does not count: with GCCL_DETECTION_MS=0 one of another
+ * machine that ends meanwhile is waited for until the time limit.
  * The others go on where they are more than half of comm, or half with its first rank, or where every other process is
  * known to have ended; else the calls return GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these
  * calls starts a thread. One that takes longer than the time limit ends comm and all later ones of them with
