@@ -92,6 +92,42 @@ TEST_CASE("memory that is freed and allocated again is read as it is now, and ma
   });
 }
 
+TEST_CASE(
+    "what a rank frees its peers let go of with its next large message, from whatever memory; they keep the rest") {
+  check({.size = 2}, [](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    constexpr std::size_t count = 1 << 20;
+    std::vector<std::int32_t> all(2 * count), ordinary(count, 100 + rank);
+    void* p[3] = {};
+    const auto gathered = [&](void* from, int value) {
+      std::fill_n(static_cast<std::int32_t*>(from), count, value + rank);
+      RANK_SUCCESS(GCCL_Allgather(from, all.data(), count, GCCL_INT32, world));
+      RANK_CHECK(std::count(all.begin(), all.end(), value) == std::ptrdiff_t(count));
+      RANK_CHECK(std::count(all.begin(), all.end(), value + 1) == std::ptrdiff_t(count));
+    };
+    for (int i = 0; i < 3; ++i) {
+      RANK_SUCCESS(GCCL_Mem_alloc(&p[i], count * sizeof(std::int32_t)));
+      if (!p[i]) return;
+      gathered(p[i], 10 * i);
+    }
+    RANK_CHECK(mapped() == 6);
+    RANK_SUCCESS(GCCL_Mem_free(p[1]));
+    gathered(p[0], 30);
+    RANK_CHECK(mapped() == 4);
+    RANK_SUCCESS(GCCL_Mem_alloc(&p[1], count * sizeof(std::int32_t)));  // most likely with the descriptor of before
+    gathered(p[1], 40);
+    RANK_CHECK(mapped() == 6);
+    RANK_SUCCESS(GCCL_Mem_free(p[1]));
+    RANK_SUCCESS(GCCL_Mem_free(p[2]));
+    gathered(ordinary.data(), 50);
+    RANK_CHECK(mapped() == 2);
+    RANK_SUCCESS(GCCL_Finalize());
+    RANK_SUCCESS(GCCL_Mem_free(p[0]));
+    RANK_CHECK(mapped() == 0);
+  });
+}
+
 TEST_CASE("communicators share what they have mapped, and let go of it") {
   check({.size = 2}, [](int rank) {
     GCCL_Comm world = begin(), other = GCCL_COMM_NULL;

@@ -283,8 +283,9 @@ GCCL_API GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function funct
  * shares it with its parent, where it would have got a copy. Before or after GCCL_Init; any thread. Errors:
  * GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
-/* What GCCL_Mem_alloc gave, or null. No operation on it may be in flight. Other ranks let go of it with the next large
- * message that this rank sends them. */
+/* What GCCL_Mem_alloc gave, or null. No operation on it may be in flight. Other ranks let go of it with the next
+ * message that they read from this rank's memory, on each communicator on which they have read from it, or when that is
+ * freed. */
 GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
 
 /* ---- Types and operations of the caller's own ---- */

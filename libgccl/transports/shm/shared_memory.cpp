@@ -142,43 +142,63 @@ SharedPlace shared_place(const void* data, std::size_t bytes) {
   return place;
 }
 
+namespace {
+
+// Of another process's descriptor.
+struct PathOf {
+  char text[64];
+  PathOf(std::uint32_t pid, int file) { std::snprintf(text, sizeof text, "/proc/%u/fd/%d", pid, file); }
+};
+
+}  // namespace
+
 // Shared by all communicators of this process.
 struct MappedPeer::Mapping {
   std::uint64_t number = 0;
   void* base = nullptr;
   std::size_t bytes = 0;
+  int file = -1;  // the owner's descriptor, and which file that is
+  dev_t device = 0;
+  ino_t inode = 0;
   ~Mapping() {
     if (base) ::munmap(base, bytes);
   }
 
   bool map(std::uint32_t pid, const SharedPlace& place) {
     assert(!base);
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%u/fd/%d", pid, place.file);
-    const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file < 0) return false;
+    const int here = ::open(PathOf(pid, place.file).text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (here < 0) return false;
     struct stat s;
     // /proc may be another process-id namespace's, and the process another one of that number.
-    if (::fstat(file, &s) == 0 && s.st_size > 0 && std::uint32_t(s.st_ino) == place.inode) {
-      void* const at = ::mmap(nullptr, std::size_t(s.st_size), PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+    if (::fstat(here, &s) == 0 && s.st_size > 0 && std::uint32_t(s.st_ino) == place.inode) {
+      void* const at = ::mmap(nullptr, std::size_t(s.st_size), PROT_READ, MAP_SHARED | MAP_POPULATE, here, 0);
       if (at != MAP_FAILED) {
         number = place.number;
         base = at;
         bytes = std::size_t(s.st_size);
+        file = place.file;
+        device = s.st_dev;
+        inode = s.st_ino;
       }
     }
-    ::close(file);
+    ::close(here);
     return base != nullptr;
+  }
+
+  // Whether the owner has it no more. No other file takes the number of one that is mapped.
+  bool is_freed(std::uint32_t pid) const {
+    struct stat s;
+    return ::stat(PathOf(pid, file).text, &s) != 0 || s.st_dev != device || s.st_ino != inode;
   }
 };
 
 const std::byte* MappedPeer::at(std::uint32_t pid, const std::string& owner, const SharedPlace& place,
                                 std::size_t bytes) {
-  if (place.number == 0) return nullptr;  // it is in no allocation
   if (place.freed != freed_) {
-    mapped_.clear();
+    std::erase_if(mapped_, [pid](const auto& m) { return m->is_freed(pid); });
     freed_ = place.freed;
   }
+  if (place.number == 0) return nullptr;  // it is in no allocation
   const auto found = [&](const Mapping& m) -> const std::byte* {
     if (place.offset > m.bytes || bytes > m.bytes - place.offset) return nullptr;
     return static_cast<const std::byte*>(m.base) + place.offset;

@@ -33,8 +33,9 @@ SharedPlace shared_place(const void* data, std::size_t bytes);
 // Another process's allocations, as far as they have been needed here.
 class MappedPeer {
  public:
-  // Where the piece is in this process; null where it cannot be mapped. Stays until the owner has freed an allocation,
-  // or this object ends. `pid` must be known to be the owner's here; `owner` distinguishes the machine's processes.
+  // Where the piece is in this process; null where it cannot be mapped. Stays until a place says that the owner has
+  // freed it, or this object ends: call it for each message, also for one that is in no allocation. `pid` must be known
+  // to be the owner's here; `owner` distinguishes the machine's processes.
   const std::byte* at(std::uint32_t pid, const std::string& owner, const SharedPlace& place, std::size_t bytes);
 
  private:
