@@ -94,6 +94,23 @@ TEST_CASE("a call that finds no memory is an error on every rank") {
         RANK_SUCCESS(GCCL_Finalize());
       });
 }
+
+TEST_CASE("shared memory that cannot be mapped is an error that names the limit, and not a full /dev/shm") {
+  check({.size = 2, .backends = "shm"}, [](int) {
+    GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+    if (!world) return;
+    void* memory = nullptr;
+    {
+      const MemoryLimit limit(1 << 20);
+      expect(GCCL_Mem_alloc(&memory, 4 << 20), GCCL_ERR_SYSTEM, "Mem_alloc");
+      expect_text("ulimit -v", "Mem_alloc");
+      expect(GCCL_Comm_split(world, 0, 0, &c), GCCL_ERR_SYSTEM, "split");
+    }
+    expect_text("ulimit -v", "split");
+    RANK_CHECK(!says("/dev/shm is full"));
+    GCCL_Finalize();
+  });
+}
 #endif
 
 TEST_CASE("a limit for the length of files is an error where shared memory needs longer ones, and no signal") {

@@ -66,7 +66,7 @@ bool marked(int fd) {
 
 std::string text_of_error(int error) {
   std::string text = std::strerror(error);
-  if (error == ENOSPC || error == ENOMEM)
+  if (error == ENOSPC || error == ENOMEM)  // of reserving
     text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
   if (error == EFBIG) text += kLimitText;
   return text;

@@ -16,6 +16,10 @@ int reserve(int file, off_t at, off_t bytes);
 // What to say after EFBIG's own words.
 inline constexpr char kLimitText[] = "; the process may make no longer files: raise the limit (ulimit -f)";
 
+// What to say after mmap's ENOMEM, which never means that the file system is full.
+inline constexpr char kNoAddressesText[] =
+    "; the process has no address space or mappings left (ulimit -v, sysctl vm.max_map_count)";
+
 // ftruncate, which makes the file as long as this; 0, or the error's number.
 int resize(int file, off_t bytes);
 

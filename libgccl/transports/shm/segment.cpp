@@ -48,7 +48,12 @@ bool Segment::used(int file, std::uint64_t offset) {
 Status Segment::map() {
   const std::size_t bytes = bytes_of(pipes_);
   void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_->descriptor(), off_t(offset_));
-  if (base == MAP_FAILED) return refused("cannot map", bytes, *file_, errno);
+  if (base == MAP_FAILED) {
+    const int error = errno;
+    return Status::error(fmt::format("cannot map {} bytes of /dev/shm/{}: {}{}", bytes, file_->name(),
+                                     std::strerror(error), error == ENOMEM ? kNoAddressesText : ""),
+                         GCCL_ERR_SYSTEM);
+  }
   base_ = static_cast<std::byte*>(base);
   return {};
 }

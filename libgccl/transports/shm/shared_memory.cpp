@@ -42,9 +42,8 @@ Allocations& mine() {
   return *all;
 }
 
-Status refused(const char* what, std::size_t bytes) {
-  return Status::error(fmt::format("{} {} bytes of shared memory: {}{}", what, bytes, std::strerror(errno),
-                                   errno == EFBIG ? kLimitText : ""),
+Status refused(const char* what, std::size_t bytes, int error, const char* hint = "") {
+  return Status::error(fmt::format("{} {} bytes of shared memory: {}{}", what, bytes, std::strerror(error), hint),
                        GCCL_ERR_SYSTEM);
 }
 
@@ -83,17 +82,17 @@ Status allocate_shared(std::size_t bytes, void** out) {
     return Status::error(fmt::format("cannot reserve {} bytes of shared memory: the machine has {} left", size, left),
                          GCCL_ERR_SYSTEM);
   const int file = above_standard_streams(::memfd_create("gccl", MFD_CLOEXEC));
-  if (file < 0) return refused("cannot create", size);
-  const auto give_up = [&](const char* what, int error) {
+  if (file < 0) return refused("cannot create", size, errno);
+  const auto give_up = [&](const char* what, int error, const char* hint = "") {
     ::close(file);
-    errno = error;
-    return refused(what, size);
+    return refused(what, size, error, hint);
   };
   struct stat st;
   if (::fstat(file, &st) != 0) return give_up("cannot look at", errno);
-  if (const int error = reserve(file, 0, off_t(size))) return give_up("cannot reserve", error);
+  if (const int error = reserve(file, 0, off_t(size)))
+    return give_up("cannot reserve", error, error == EFBIG ? kLimitText : "");
   void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-  if (base == MAP_FAILED) return give_up("cannot map", errno);
+  if (base == MAP_FAILED) return give_up("cannot map", errno, errno == ENOMEM ? kNoAddressesText : "");
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
   try {
