@@ -296,7 +296,9 @@ TEST_CASE("a message that its sender takes back while a thread of the same proce
     REQUIRE(::mprotect(out, kBytes, PROT_NONE) == 0);
     CHECK(two.port[1]->poll(&done, 1) == -1);
     CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
-    CHECK_MESSAGE(has(two.port[1]->fault().text, "rank 1 cannot read the memory of rank 0"), two.port[1]->fault().text);
+    CHECK_MESSAGE(has(two.port[1]->fault().text, "rank 1 cannot read the memory of rank 0 or write to its own buffer"),
+                  two.port[1]->fault().text);
+    CHECK_MESSAGE(has(two.port[1]->fault().text, "GCCL_SHM_ZERO_COPY=0"), two.port[1]->fault().text);
     two.port[1]->cancel(&received);
     two.port[0]->cancel(&sent);
     ::munmap(out, kBytes);

@@ -348,7 +348,9 @@ bool Port::read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uin
       fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
     } else {
       fail(GCCL_ERR_SYSTEM, e.peer,
-           fmt::format("rank {} cannot read the memory of rank {}: {}", rank_, e.peer, std::strerror(error)));
+           fmt::format(
+               "rank {} cannot read the memory of rank {}{}: {}; set GCCL_SHM_ZERO_COPY=0 if the system forbids it",
+               rank_, e.peer, error == EFAULT ? " or write to its own buffer" : "", std::strerror(error)));
     }
     return false;
   }
