@@ -92,6 +92,9 @@ Status wait_in_turns(std::vector<Operation*> operations) {
   FirstThrown thrown;  // by functions of GCCL_On_failure: what is left goes on, so it is waited for
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
+  // Others' operations may always have something to do.
+  constexpr unsigned kPolls = 4096;
+  unsigned polls = 0;
   while (!operations.empty()) {
     Progress made = Progress::nothing;
     const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
@@ -103,10 +106,8 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       if (first.ok()) first = std::move(s);
       return true;
     });
-    if (made == Progress::bytes) backoff.stay_awake();
-    if (ended > 0) {
-      backoff.reset();
-    } else if (backoff.pause() && !std::exchange(blocks, true)) {
+    const bool may_look = backoff.after(ended > 0 ? Progress::something : made);
+    if ((may_look || ++polls % kPolls == 0) && !std::exchange(blocks, true)) {
       for (Operation* op : operations) CommunicatorCore::thread_blocks(op);
     }
   }

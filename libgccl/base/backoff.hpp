@@ -59,11 +59,11 @@ class Backoff {
     awake_ = true;
     began_ = {};
   }
-  // After each poll of a thread that does nothing else: one of the above, or a pause.
-  void after(Progress made) {
-    if (made == Progress::something) return reset();
+  // After each poll of a thread that does nothing else: one of the above, or a pause, and then what that returns.
+  bool after(Progress made) {
+    if (made == Progress::something) return reset(), false;
     if (made == Progress::bytes) stay_awake();
-    pause();
+    return pause();
   }
   std::uint64_t yields() const { return yields_; }
 

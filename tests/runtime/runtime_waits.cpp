@@ -20,13 +20,13 @@
 using namespace ranks;
 
 // A message of 512 MiB takes longer than a wait stays awake, and came half as fast where its reader slept.
-TEST_CASE("a wait in which bytes come stays awake, and one in which nothing comes sleeps") {
+TEST_CASE("a wait in which something is complete or bytes come stays awake, one in which nothing comes sleeps") {
   const auto sleeps = [] {
     rusage usage;
     getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_nvcsw;
   };
-  for (const gccl::Progress made : {gccl::Progress::bytes, gccl::Progress::nothing})
+  for (const gccl::Progress made : {gccl::Progress::something, gccl::Progress::bytes, gccl::Progress::nothing})
     for (const bool oversubscribed : {false, true}) {
       gccl::Backoff backoff(oversubscribed);
       const long before = sleeps();
