@@ -198,8 +198,9 @@ class Inside {
 // Survival::notice() where the communicator still is.
 void notice_failure_of(const CommunicatorCore* maybe);
 
-// Calls f with every communicator of this process. False where another thread goes through them, too, until then.
-bool for_each_communicator(const std::function<void(CommunicatorCore&)>& f, std::int64_t until_ns = 0);
+// Calls f with every communicator of this process. False, and f not called, where another thread goes through them,
+// too, until then.
+bool for_each_communicator(const std::function<void(CommunicatorCore&)>& f, std::int64_t until_ns);
 
 // Progress on every communicator of this process that is in use, and functions that are due.
 Progress progress_all_but(CommunicatorCore* mine);

@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "libgccl/base/clock.hpp"
 #include "libgccl/base/environment.hpp"
 #include "libgccl/base/log.hpp"
 #include "libgccl/base/process.hpp"
@@ -25,10 +28,15 @@ Introduction at_the_door(const World& world) {
 
 namespace {
 
+// Another thread, GCCL's own, may go through the communicators again and again, each time for microseconds.
+bool look_at_each(const std::function<void(CommunicatorCore&)>& f) {
+  constexpr std::int64_t kLongestNs = 1000000000;
+  return for_each_communicator(f, now_ns() + kLongestNs);
+}
+
 bool has_communicators() {
   bool any = false;
-  for_each_communicator([&](CommunicatorCore&) { any = true; });
-  return any;
+  return !look_at_each([&](CommunicatorCore&) { any = true; }) || any;
 }
 
 // What the launcher of this process hears of its joining.
@@ -57,7 +65,7 @@ class Joining {
 Status no_rank_yet(const World& mine) {
   Status found;
   if (!one_thread()) return found;
-  for_each_communicator([&](CommunicatorCore& c) {
+  look_at_each([&](CommunicatorCore& c) {
     if (!found.ok() || !c.members().world || c.world().bootstrap.store != mine.bootstrap.store || !c.why().ok()) return;
     found = Status::error(
         fmt::format("this process is {} of {} of the job at {} already, and its one thread cannot be another rank as "

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -104,6 +105,32 @@ TEST_CASE("calls of one thread for its ranks in turns that need no other rank co
       RANK_CHECK(y == 7);
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+// GCCL's own thread is inside a function of GCCL_Op_create when the process joins.
+TEST_CASE("a rank of one thread that joins its own job is refused at once, whatever GCCL's own thread is doing") {
+  check({.size = 1, .environment = {{"GCCL_PROGRESS_THREAD", "1"}, {"GCCL_JOIN_TIMEOUT_MS", "300"}}}, [](int) {
+    const auto worlds = several({0, 1}, 2);
+    static std::atomic<bool> inside{false};
+    GCCL_Op op{};
+    const auto take_long = [](const void*, void*, size_t, GCCL_Dtype, void*) {
+      if (::gettid() != ::getpid() && !inside.exchange(true)) ::usleep(200000);
+    };
+    RANK_SUCCESS(GCCL_Op_create(take_long, nullptr, &op));
+    float x[2] = {1, 1};
+    GCCL_Request requests[2];
+    for (int r = 0; r < 2; ++r)
+      RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, &x[r], 1, GCCL_FLOAT32, op, worlds[std::size_t(r)], &requests[r]));
+    const auto began = Clock::now();
+    while (!inside && seconds_since(began) < 60) ::usleep(1000);
+    RANK_CHECK(inside);
+    GCCL_Comm none = GCCL_COMM_NULL;
+    expect(GCCL_Join(&none, nullptr), GCCL_ERR_INVALID_USAGE, "join");
+    expect_text("already", "join");
+    RANK_SUCCESS(GCCL_Waitall(2, requests));
+    RANK_SUCCESS(GCCL_Op_free(&op));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
 }
 
 // With another thread nobody knows whether that will make the missing call: here it does.
