@@ -1,10 +1,18 @@
 // GCCL_Mem_alloc: every collective in such memory, memory that comes and goes, and requests that cannot be met.
 #include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/support/rank_call.hpp"
@@ -126,6 +134,58 @@ TEST_CASE(
     RANK_SUCCESS(GCCL_Mem_free(p[0]));
     RANK_CHECK(mapped() == 0);
   });
+}
+
+// As seccomp profiles of containers do.
+void refuse_reading_of_other_processes() {
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{.len = 4, .filter = steps};
+  RANK_CHECK(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  RANK_CHECK(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+TEST_CASE("shared memory is read directly, also where the system refuses to read other processes' ordinary memory") {
+  for (const bool refused : {false, true}) {
+    CAPTURE(refused);
+    const Job job{.size = 2, .environment = {{"GCCL_LOG", "2"}}};
+    const std::vector<End> ends = run(job, [refused](int rank) {
+      if (refused) refuse_reading_of_other_processes();
+      GCCL_Comm world = begin();
+      if (!world) return;
+      constexpr std::size_t count = 1 << 20;
+      std::vector<std::int32_t> ordinary(count), all(2 * count);
+      void* p = nullptr;
+      RANK_SUCCESS(GCCL_Mem_alloc(&p, count * sizeof(std::int32_t)));
+      if (!p) return;
+      for (void* from : {static_cast<void*>(ordinary.data()), p}) {
+        std::fill_n(static_cast<std::int32_t*>(from), count, 7 + rank);
+        // Messages between two ranks, of which the first is the shortest that is read directly, and a collective.
+        for (const std::size_t n : {count / 8, count}) {
+          std::fill(all.begin(), all.end(), 0);
+          if (rank == 0)
+            RANK_SUCCESS(GCCL_Send(from, n, GCCL_INT32, 1, world));
+          else
+            RANK_SUCCESS(GCCL_Recv(all.data(), n, GCCL_INT32, 0, world));
+          RANK_CHECK(std::count(all.begin(), all.end(), 7) == (rank == 0 ? 0 : std::ptrdiff_t(n)));
+          RANK_CHECK(mapped() == (from == p && rank == 1 ? 2 : 1));
+        }
+        RANK_SUCCESS(GCCL_Allgather(from, all.data(), count, GCCL_INT32, world));
+        RANK_CHECK(std::count(all.begin(), all.end(), 7) == std::ptrdiff_t(count));
+        RANK_CHECK(std::count(all.begin(), all.end(), 8) == std::ptrdiff_t(count));
+        RANK_CHECK(mapped() == (from == p ? 2 : 1));
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+      RANK_SUCCESS(GCCL_Mem_free(p));
+    });
+    for (const End& e : ends) {
+      CHECK_MESSAGE(e.good(), texts(ends));
+      if (refused)
+        CHECK_MESSAGE(e.text.find("ranks cannot read each other's memory: rank") != std::string::npos, e.text);
+    }
+  }
 }
 
 TEST_CASE("communicators share what they have mapped, and let go of it") {

@@ -1,9 +1,13 @@
 // What several peers read in one place: chunks that all pipes of a rank have in common, and memory that it stages.
 #include <doctest/doctest.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,6 +15,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/schedule/layout.hpp"
+#include "libgccl/transports/shared_memory.hpp"
 #include "libgccl/transports/shm/pipe_program.hpp"
 #include "tests/shm/memory_left.hpp"
 #include "tests/shm/ports.hpp"
@@ -24,6 +29,15 @@ extern "C" int fstatvfs(int file, struct statvfs* to) noexcept {
   to->f_blocks = 8000000;
   to->f_bavail = gccl::test::thousandths_left * 8000;
   return 0;
+}
+
+// As the system's, or of one that lets nobody read another process's memory.
+static bool reading_is_refused = false;
+extern "C" ssize_t process_vm_readv(pid_t pid, const iovec* here, unsigned long heres, const iovec* there,
+                                    unsigned long theres, unsigned long flags) noexcept {
+  if (!reading_is_refused) return ::syscall(SYS_process_vm_readv, pid, here, heres, there, theres, flags);
+  errno = EPERM;
+  return -1;
 }
 
 using namespace gccl;
@@ -114,4 +128,44 @@ TEST_CASE("what is staged is read in the sender's segment, with no right to read
   CHECK(two.port[1]->poll(done, 4) == -1);
   CHECK(two.port[1]->fault().result == GCCL_ERR_SYSTEM);
   CHECK_MESSAGE(has(two.port[1]->fault().text, "damaged"), two.port[1]->fault().text);
+}
+
+TEST_CASE("with no right to read memory what the peer allocated is mapped; where it cannot be, that is an error") {
+  constexpr std::size_t bytes = 100000;
+  void* allocated = nullptr;
+  REQUIRE(allocate_shared(bytes, &allocated).ok());
+  std::memset(allocated, 3, bytes);
+  std::vector<std::byte> ordinary(bytes, std::byte(4)), in(bytes);
+  enum { mapped, copied, another_file, no_allocation };
+  for (const int how : {mapped, copied, another_file, no_allocation}) {
+    CAPTURE(how);
+    reading_is_refused = true;
+    TwoRanks two;
+    CHECK(two.port[0]->end(1, 0, false)->writer.peer_ways() == kMapped);
+    void* const from = how == copied ? ordinary.data() : allocated;
+    GCCL_Transfer sent = transfer(1, from, bytes), received = transfer(0, in.data(), bytes);
+    GCCL_Transfer* done[4];
+    const bool over = two.port[0]->send(&sent) == 1;
+    CHECK((two.next_cell(1)->kind == CellKind::address) == (how != copied));
+    if (how == another_file) ++two.next_cell(1)->far.shared.inode;
+    if (how == no_allocation) two.next_cell(1)->far.shared.number = 0;
+    int ended = two.port[1]->receive(&received);
+    if (ended == 0) ended = two.port[1]->poll(done, 4);
+    reading_is_refused = false;
+    if (how == mapped || how == copied) {
+      CHECK(ended == 1);
+      CHECK(std::memcmp(in.data(), from, bytes) == 0);
+      if (!over) CHECK(two.port[0]->poll(done, 4) == 1);
+      continue;
+    }
+    CHECK(ended == -1);
+    const GCCL_Fault& fault = two.port[1]->fault();
+    CHECK(fault.result == GCCL_ERR_SYSTEM);
+    CHECK_MESSAGE(has(fault.text, how == another_file ? "rank 1 cannot map the memory of rank 0: another file is there"
+                                                      : "damaged"),
+                  fault.text);
+    two.port[1]->cancel(&received);
+    two.port[0]->cancel(&sent);
+  }
+  CHECK(free_shared(allocated).ok());
 }

@@ -109,12 +109,16 @@ inline constexpr std::uint32_t cells_taken(std::uint32_t message_bytes, std::uin
   return parts(message_bytes, reserved, kPieceBytes);
 }
 
+// How its reader can read a writer's memory, one bit each: any of it by the system, what shared_memory.hpp allocated
+// through a mapping.
+inline constexpr std::uint32_t kBySystem = 1, kMapped = 2;
+
 // What is there of each pipe from the start.
 struct alignas(2 * kLine) Control {
-  std::atomic<std::uint64_t> read;       // cells read; written by the reader
-  std::atomic<std::uint32_t> can_fetch;  // 1: the reader can read the writer's memory; likewise
-  std::atomic<std::uint32_t> reserved;   // Reserved; written by the writer
-  std::atomic<std::uint32_t> commons;    // bit i: the writer's common chunk i may be touched; likewise
+  std::atomic<std::uint64_t> read;      // cells read; written by the reader
+  std::atomic<std::uint32_t> ways;      // kBySystem, kMapped; likewise
+  std::atomic<std::uint32_t> reserved;  // Reserved; written by the writer
+  std::atomic<std::uint32_t> commons;   // bit i: the writer's common chunk i may be touched; likewise
 };
 
 // A writer's, beside its pipes.
@@ -137,7 +141,7 @@ class Writer {
  public:
   Writer() = default;
   Writer(Control* control, Pipe* pipe) : control_(control), pipe_(pipe) {}
-  bool peer_can_fetch() const { return control_->can_fetch.load(std::memory_order_acquire) != 0; }
+  std::uint32_t peer_ways() const { return control_->ways.load(std::memory_order_acquire); }
 
   // So much of the pipe is reserved now. Before, it looks full.
   void opened(Reserved reserved) {

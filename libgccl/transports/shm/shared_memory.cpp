@@ -149,7 +149,15 @@ struct PathOf {
   PathOf(std::uint32_t pid, int file) { std::snprintf(text, sizeof text, "/proc/%u/fd/%d", pid, file); }
 };
 
+bool is_file(const struct stat& s, dev_t device, ino_t inode) { return s.st_dev == device && s.st_ino == inode; }
+
 }  // namespace
+
+bool is_descriptor_of(std::uint32_t pid, int descriptor, int file) {
+  struct stat there, here;
+  return ::stat(PathOf(pid, descriptor).text, &there) == 0 && ::fstat(file, &here) == 0 &&
+         is_file(there, here.st_dev, here.st_ino);
+}
 
 // Shared by all communicators of this process.
 struct MappedPeer::Mapping {
@@ -180,14 +188,16 @@ struct MappedPeer::Mapping {
         inode = s.st_ino;
       }
     }
+    const int error = errno;
     ::close(here);
+    errno = error;
     return base != nullptr;
   }
 
   // Whether the owner has it no more. No other file takes the number of one that is mapped.
   bool is_freed(std::uint32_t pid) const {
     struct stat s;
-    return ::stat(PathOf(pid, file).text, &s) != 0 || s.st_dev != device || s.st_ino != inode;
+    return ::stat(PathOf(pid, file).text, &s) != 0 || !is_file(s, device, inode);
   }
 };
 
@@ -197,6 +207,7 @@ const std::byte* MappedPeer::at(std::uint32_t pid, const std::string& owner, con
     std::erase_if(mapped_, [pid](const auto& m) { return m->is_freed(pid); });
     freed_ = place.freed;
   }
+  errno = 0;                              // that the file is another one, or shorter, is no error of the system
   if (place.number == 0) return nullptr;  // it is in no allocation
   const auto found = [&](const Mapping& m) -> const std::byte* {
     if (place.offset > m.bytes || bytes > m.bytes - place.offset) return nullptr;
@@ -220,7 +231,8 @@ const std::byte* MappedPeer::at(std::uint32_t pid, const std::string& owner, con
     mapped_.push_back(m);
     return found(*m);
   } catch (const std::bad_alloc&) {
-    return nullptr;  // then the system copies
+    errno = ENOMEM;
+    return nullptr;
   }
 }
 

@@ -2,8 +2,9 @@
 // they read their own memory.
 //
 // process_vm_readv spends half a microsecond on each page; a mapping does not. A cell names the allocation, and the
-// reader maps it through /proc/PID/fd, which asks for the same right as process_vm_readv does: nobody registers or
-// frees anything together. Ordinary memory is not turned into such memory: a forked child would write into its parent,
+// reader maps it through /proc/PID/fd: nobody registers or frees anything together. That asks for less than
+// process_vm_readv does (PTRACE_MODE_READ, not ATTACH): Yama's ptrace_scope and containers' seccomp profiles refuse the
+// latter alone. Ordinary memory is not turned into such memory: a forked child would write into its parent,
 // and what other libraries have pinned would no longer be what the program sees.
 #pragma once
 
@@ -30,12 +31,15 @@ struct SharedPlace {
 // number is 0 where the bytes do not all lie in one allocation.
 SharedPlace shared_place(const void* data, std::size_t bytes);
 
+// Whether that process's descriptor is of the same file as this one's, by the right that MappedPeer needs.
+bool is_descriptor_of(std::uint32_t pid, int descriptor, int file);
+
 // Another process's allocations, as far as they have been needed here.
 class MappedPeer {
  public:
-  // Where the piece is in this process; null where it cannot be mapped. Stays until a place says that the owner has
-  // freed it, or this object ends: call it for each message, also for one that is in no allocation. `pid` must be known
-  // to be the owner's here; `owner` distinguishes the machine's processes.
+  // Where the piece is in this process; null where it cannot be mapped; errno. Stays until a place says that the owner
+  // has freed it, or this object ends: call it for each message, also for one that is in no allocation. `pid` must be
+  // known to be the owner's here; `owner` distinguishes the machine's processes.
   const std::byte* at(std::uint32_t pid, const std::string& owner, const SharedPlace& place, std::size_t bytes);
 
  private:

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "libgccl/base/counted.hpp"
+#include "libgccl/base/log.hpp"
 #include "libgccl/transports/shm/memory_of_peer.hpp"
 
 namespace gccl::shm {
@@ -24,6 +26,7 @@ struct Address {
   std::uint64_t probe_value;
   std::uint64_t offset, id;  // of the segment
   char file[64];
+  std::int32_t descriptor;  // of that file, there
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
@@ -73,6 +76,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   a.offset = p->segment_->offset();
   a.id = p->segment_->id();
   std::snprintf(a.file, sizeof a.file, "%s", p->file_->name().c_str());
+  a.descriptor = p->file_->descriptor();
   std::memcpy(address, &a, sizeof a);
   *out = std::move(p);
   return {};
@@ -135,9 +139,14 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     if (const Status s = instance_->files.of(a.file, &n.file); !s.ok()) return s;
     if (const Status s = Segment::open(n.file, a.offset, a.id, node_ranks_ * channels_, &n.segment); !s.ok()) return s;
     n.pid = a.pid;
-    // In another process-id namespace the number is nobody's, or somebody else's.
-    std::uint64_t seen = 0;
-    n.can_fetch = instance_->zero_copy && read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value;
+    if (instance_->zero_copy) {
+      // In another process-id namespace the number is nobody's, or somebody else's.
+      std::uint64_t seen = 0;
+      const int error = read_memory_of(a.pid, a.probe, &seen, sizeof seen) ? ESRCH : errno;
+      if (seen == a.probe_value) n.ways |= kBySystem;
+      if (is_descriptor_of(a.pid, a.descriptor, n.file->descriptor())) n.ways |= kMapped;
+      if (!(n.ways & kBySystem)) log_refusal(n, error);
+    }
     for (std::uint32_t c = 0; c < channels_; ++c) {
       End& out = ends_[(i * channels_ + c) * 2];
       out.peer = n.rank;
@@ -149,13 +158,21 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       in.receives = true;
       in.index = my_place_ * channels_ + c;
       in.reader = Reader(n.segment->control(in.index), n.segment->pipe(in.index), n.segment->common());
-      n.segment->control(in.index)->can_fetch.store(n.can_fetch, std::memory_order_release);
+      n.segment->control(in.index)->ways.store(n.ways, std::memory_order_release);
     }
     reaches[n.rank] = 1;
     ++place;
   }
   piece_.reset(static_cast<std::byte*>(::operator new(kFetchBytes, kPieceAlignment)));
   return {};
+}
+
+void Port::log_refusal(const Neighbour& n, int error) {
+  if (log_level() < kLogInfo || instance_->has_said.exchange(true)) return;
+  log_line(kLogInfo, fmt::format("ranks cannot read each other's memory: rank {} that of rank {}: {}; long messages "
+                                 "are copied twice{}",
+                                 rank_, n.rank, std::strerror(error),
+                                 n.ways & kMapped ? ", but for those in memory of GCCL_Mem_alloc" : ""));
 }
 
 // Once all ranks of the node have each other's files open, nobody needs their names.

@@ -2,15 +2,17 @@
 //
 // How a message of more than a cell travels was decided by measurements (constants in shm_transfers.cpp). Below 32 KiB
 // it goes through a chunk, in pieces, so that the reader copies while the writer does. A longer one the reader fetches
-// from the sender's memory, in one copy, except in two cases: below 4 MiB where the data may be fresh in the sender's
-// caches, which the system reads at half speed; and above 32 MiB of ordinary memory where the sender has nothing else
-// to do, as two processors copy faster than one. What lies in the segment's staging the readers copy from there.
+// from the sender's memory, in one copy, except in two cases: below 4 MiB (512 KiB where the reader has mapped it)
+// where the data may be fresh in the sender's caches, which the system reads at half speed; and above 32 MiB of
+// ordinary memory where the sender has nothing else to do, as two processors copy faster than one. What lies in the
+// segment's staging the readers copy from there.
 //
 // Ranks that are threads of one process read each other's memory by the system, too: a rank that gives up takes its
 // buffers back while another thread may be in the middle of one. A copy of the program's own would crash then.
 //
 // At the start each rank reads a random number in each neighbour's memory. Where that fails, or another number is
-// there, all messages between the two go through chunks.
+// there, messages between the two go through chunks, except those in memory that the reader can map: whether it can is
+// tried apart, as systems refuse the one and allow the other.
 #pragma once
 
 #include <sys/types.h>
@@ -71,6 +73,7 @@ struct Instance {
   RankFiles files;
   std::atomic<std::uint32_t> node_ranks{0};  // of this rank's node, in the largest communicator so far
   const bool zero_copy;                      // this rank may read its neighbours' memory
+  std::atomic<bool> has_said{false};         // in the log, that the system does not let it
 };
 
 // shm_port.cpp: opening, connecting, and what becomes of peers; shm_transfers.cpp: how messages move.
@@ -136,7 +139,7 @@ class Port {
     std::shared_ptr<RankFile> file{};
     std::shared_ptr<Segment> segment{};
     std::uint32_t pid = 0;   // in the process-id namespace of its own
-    bool can_fetch = false;  // its memory can be read; then it has that number here too
+    std::uint32_t ways = 0;  // in which its memory can be read; if any, it has that number here too
     MappedPeer mapped{};
   };
 
@@ -157,7 +160,9 @@ class Port {
   bool advance_send(End& e, GCCL_Transfer* t);
   bool is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
+  void log_refusal(const Neighbour& n, int error);
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
+  void fail_for_mapping(Neighbour& n, int error);
   bool readable(Neighbour& n);
   const std::byte* address_here(Neighbour& n, const Cell& c, std::uint64_t message_bytes);
   void read_mapped(GCCL_Transfer* t, const std::byte* from, std::uint64_t bytes);
