@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,8 +28,15 @@ struct Address {
   std::uint64_t offset, id;  // of the segment
   char file[64];
   std::int32_t descriptor;  // of that file, there
+  std::uint64_t pids;       // pid_namespace()
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
+
+// Which processes numbers mean here; 0: unknown.
+std::uint64_t pid_namespace() {
+  struct stat s;
+  return ::stat("/proc/self/ns/pid", &s) == 0 ? s.st_ino : 0;
+}
 
 constexpr std::size_t kLeastOfPipe = sizeof(Pipe::cells) + kBeginningBytes;
 
@@ -77,6 +85,7 @@ Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_pt
   a.id = p->segment_->id();
   std::snprintf(a.file, sizeof a.file, "%s", p->file_->name().c_str());
   a.descriptor = p->file_->descriptor();
+  a.pids = pid_namespace();
   std::memcpy(address, &a, sizeof a);
   *out = std::move(p);
   return {};
@@ -121,6 +130,7 @@ void Port::keep_promise(const End& e) {
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
   assert(spec.rank == rank_ && spec.size == size_ && spec.channels == channels_);  // those of open()
   assert(ends_.empty());                                                           // once
+  const std::uint64_t pids = pid_namespace();
   std::uint32_t place = 0;
   ends_.resize(neighbours_.size() * channels_ * 2);
   active_.reserve(ends_.size());  // transfers need no memory
@@ -144,8 +154,11 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       std::uint64_t seen = 0;
       const int error = read_memory_of(a.pid, a.probe, &seen, sizeof seen) ? ESRCH : errno;
       if (seen == a.probe_value) n.ways |= kBySystem;
-      if (is_descriptor_of(a.pid, a.descriptor, n.file->descriptor())) n.ways |= kMapped;
-      if (!(n.ways & kBySystem)) log_refusal(n, error);
+      // A rank of the same number here may have the same file open: this one itself.
+      const bool same_pids = a.pids == pids;
+      if (same_pids && is_descriptor_of(a.pid, a.descriptor, n.file->descriptor())) n.ways |= kMapped;
+      if (!(n.ways & kBySystem))
+        log_refusal(n, same_pids ? std::strerror(error) : "it is in another process-id namespace");
     }
     for (std::uint32_t c = 0; c < channels_; ++c) {
       End& out = ends_[(i * channels_ + c) * 2];
@@ -167,12 +180,12 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   return {};
 }
 
-void Port::log_refusal(const Neighbour& n, int error) {
+void Port::log_refusal(const Neighbour& n, const char* why) {
   if (log_level() < kLogInfo || instance_->has_said.exchange(true)) return;
-  log_line(kLogInfo, fmt::format("ranks cannot read each other's memory: rank {} that of rank {}: {}; long messages "
-                                 "are copied twice{}",
-                                 rank_, n.rank, std::strerror(error),
-                                 n.ways & kMapped ? ", but for those in memory of GCCL_Mem_alloc" : ""));
+  log_line(kLogInfo,
+           fmt::format("ranks cannot read each other's memory: rank {} that of rank {}: {}; long messages "
+                       "are copied twice{}",
+                       rank_, n.rank, why, n.ways & kMapped ? ", but for those in memory of GCCL_Mem_alloc" : ""));
 }
 
 // Once all ranks of the node have each other's files open, nobody needs their names.

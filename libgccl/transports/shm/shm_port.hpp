@@ -160,7 +160,7 @@ class Port {
   bool advance_send(End& e, GCCL_Transfer* t);
   bool is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
-  void log_refusal(const Neighbour& n, int error);
+  void log_refusal(const Neighbour& n, const char* why);
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
   void fail_for_mapping(Neighbour& n, int error);
   bool readable(Neighbour& n);

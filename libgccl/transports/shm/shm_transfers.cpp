@@ -314,7 +314,10 @@ void Port::fail_for_mapping(Neighbour& n, int error) {
   } else {
     fail(GCCL_ERR_SYSTEM, n.rank,
          fmt::format("rank {} cannot map the memory of rank {}: {}{}", rank_, n.rank,
-                     error ? std::strerror(error) : "another file is there", error == ENOMEM ? kNoAddressesText : ""));
+                     error ? std::strerror(error) : "another file is there",
+                     error == ENOMEM   ? kNoAddressesText
+                     : error == EMFILE ? "; see ulimit -n"
+                                       : ""));
   }
 }
 
@@ -368,10 +371,12 @@ bool Port::read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uin
     if (error == ESRCH || !n.file->alive()) {
       fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
     } else {
+      const bool bad = error == EFAULT;
       fail(GCCL_ERR_SYSTEM, e.peer,
-           fmt::format(
-               "rank {} cannot read the memory of rank {}{}: {}; set GCCL_SHM_ZERO_COPY=0 if the system forbids it",
-               rank_, e.peer, error == EFAULT ? " or write to its own buffer" : "", std::strerror(error)));
+           fmt::format("rank {} cannot read the memory of rank {}{}: {}{}; where the system forbids it set "
+                       "GCCL_SHM_ZERO_COPY=0",
+                       rank_, e.peer, bad ? " or write to its own buffer" : "", std::strerror(error),
+                       bad ? ", as of memory that was freed" : ""));
     }
     return false;
   }
