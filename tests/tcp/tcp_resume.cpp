@@ -337,6 +337,38 @@ TEST_CASE("a send completes that the peer has received before it left, also wher
   }
 }
 
+// The system says of a reset once, and of an end after that, which would be a peer's that wants nothing more.
+TEST_CASE("a reset behind an acknowledgement breaks the connection, and the rest counts as undelivered") {
+  tcp::Settings settings;
+  settings.link_lost = 5s;
+  tcp::Completions done;
+  tcp::Staging staging;
+  std::string problem;
+  tcp::Link link(1, 0, true, false);
+  std::array<Fd, 2> ends = connected_pair();
+  Fd& there = ends[1];
+  REQUIRE(link.connect({.number = 1}, std::move(ends[0]), settings, &done));
+  std::vector<std::byte> first(100), second(100);
+  GCCL_Transfer one{}, two{};
+  one.data = first.data(), one.bytes = first.size();
+  two.data = second.data(), two.bytes = second.size();
+  link.post_send(&one);
+  link.post_send(&two);
+  REQUIRE(link.advance(&done, &staging, &problem));
+  const std::uint64_t all = link.streams()[0]->sent.end();
+  std::vector<std::byte> got(all / 2);
+  REQUIRE(recv(there.get(), got.data(), got.size(), MSG_WAITALL) == ssize_t(got.size()));
+  tcp::Frame word;
+  word.control = true;
+  word.acknowledged = all / 2;
+  std::byte header[tcp::kFrameHeaderBytes];
+  tcp::encode(word, header);
+  REQUIRE(send(there.get(), header, sizeof header, 0) == ssize_t(sizeof header));
+  there.reset();  // with bytes that nobody has read
+  for (int i = 0; i < 100; ++i, usleep(1000)) CHECK_FALSE(link.delivered(false, &done));
+  CHECK(link.streams()[0]->acknowledged == all / 2);
+}
+
 TEST_CASE("a stranger who claims to be a peer's next connection is refused, and nothing is disturbed") {
   const Variable mends("GCCL_LINK_LOST_MS", "2000");
   World w(2, 1, "the secret");

@@ -142,9 +142,9 @@ Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* 
 namespace {
 
 // What has just been acknowledged counts before the connection's end does: all that the peer wanted may be done. Who
-// still waits for something looks again, and finds the end again.
-bool ends_later(Stream* s, std::uint64_t acknowledged_before) {
-  if (!s->ended || s->acknowledged == acknowledged_before) return false;
+// still waits for something looks again, and finds the end again. A reset is said once only, and counts at once.
+bool ends_later(Stream* s, std::uint64_t acknowledged_before, const std::string& problem) {
+  if (!s->ended || problem != kClosed || s->acknowledged == acknowledged_before) return false;
   s->ended = false;
   return true;
 }
@@ -156,7 +156,7 @@ bool Incoming::hear(Stream* s, std::string* problem) {
   while (!s->in_frame) {
     s->announced = false;
     const Step step = read_header(s, false, problem);
-    if (step != Step::go_on) return step == Step::wait || ends_later(s, before);
+    if (step != Step::go_on) return step == Step::wait || ends_later(s, before, *problem);
     s->in_frame = !s->incoming.control;
     if (s->incoming.control) s->checked_in += kFrameHeaderBytes;
   }
@@ -179,7 +179,7 @@ bool Incoming::listen(Stream* s, std::string* problem) {
     const std::span<std::byte> room = s->ahead.more_room(kListenPieceBytes);
     std::size_t got = 0;
     const Read r = read_from(s, room.data(), room.size(), &got, problem);
-    if (r != Read::some) return r == Read::none || ends_later(s, before);
+    if (r != Read::some) return r == Read::none || ends_later(s, before, *problem);
     s->ahead.grew(got);
   }
   return true;
