@@ -71,7 +71,8 @@ std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_s
   const GCCL_Backend_environment& here = transports.environment();
   if (!near && !*here.secret)
     far += ", tcp without GCCL_SECRET listens on loopback alone";
-  else if (!near && *here.address)
+  else if (const std::string_view at = here.address;
+           !near && names.find("tcp") != names.npos && (at.starts_with("127.") || at == "::1" || at == "localhost"))
     far += fmt::format(", tcp here listens on GCCL_ADDRESS={} alone", here.address);
   return fmt::format("no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines",
                      names, rank, far, near ? "" : ", GCCL_HOST");

@@ -177,8 +177,8 @@ std::string replaced_on_machines(bool docker) {
 std::string with_one_deaf() {
   const auto piece = [&]() -> std::string {
     if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
-    Job job = {.size = 3, .backends = "tcp", .nodes = {0, 1, 2}, .limit_s = 30};
-    job.environment["GCCL_DETECTION_MS"] = "500";
+    Job job = {.size = 3, .backends = "tcp", .nodes = {0, 1, 2}, .limit_s = 90};
+    job.environment["GCCL_DETECTION_MS"] = "2000";
     Running running(job, [&](int rank) {
       if (!plug_in(rank)) return report("no network");
       // Rules come behind that for this machine's addresses, unless that is moved.
@@ -187,7 +187,7 @@ std::string with_one_deaf() {
       GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
       double x = 1, sum = 0;
       for (int i = 0; i < 10; ++i) RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
-      ::usleep(300000);  // all have been heard once
+      ::usleep(2000000);  // all have been heard once, by so many pings
       if (rank == 2 && !quietly("ip rule add pref 1 iif cable ipproto udp blackhole")) return report("no network");
       std::uint64_t flags = 1;
       expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_PEER_LOST, "agree");
