@@ -339,6 +339,11 @@ TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
   REQUIRE(cut.rows.size() == 1);
   CHECK(cut.rows[0].slicing == Slicing{.shares = 64, .lanes = 2, .window = 4});
   CHECK(cut.rows[0].root == 3);
+  const Measured fine = read(R"({"schema":"gccl/bench/1","engine":"shm","ranks":4,"nodes":1,"runs":[)" +
+                             run(R"("auto":false,"wrong":0,"chunks":8192,"channels":1,"window":4)") + ",\n" +
+                             run(R"("auto":true,"wrong":0,"chunks":8192,"channels":1,"window":4)") + "]}\n");
+  CHECK(fine.rows.size() == 1);
+  CHECK(has_reason(fine, "cut up into more than 4096 chunks or 64 channels"));
   const auto on_nodes = [&](const char* counts) {
     return read(R"({"schema":"gccl/bench/1","engine":"tcp","ranks":4,"nodes":2,"ranks_per_node":)" +
                 std::string(counts) + R"(,"runs":[)" + run(R"("auto":true,"wrong":0)") + "]}\n");

@@ -203,6 +203,10 @@ TEST_CASE("rows of gccl bench are predicted as they were cut up") {
   const std::vector<Predicted> p = MeasuredPoints(rows, cluster, file, skipped).closed(cluster);
   REQUIRE(p.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(p[i].slicing == *rows[p[i].row].slicing);
+  // As many ways to cut up as there are.
+  std::vector<Measurement> many(1500, measured_row(1, 4, 1 << 20, 1));
+  for (std::size_t i = 0; i < many.size(); ++i) many[i].slicing = Slicing{.shares = i + 1, .lanes = 1, .window = 2};
+  CHECK(MeasuredPoints(many, cluster, file, skipped).closed(cluster).size() == many.size());
   CHECK(p[0].us != p[1].us);
 }
 

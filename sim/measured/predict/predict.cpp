@@ -231,6 +231,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
     for (const auto& [key, members] : runs) {
       std::set<Count> sizes;
       const auto begin = [&, &run = key] {
+        if (list.size() == kRunsMax) finish();
         list.push_back(run_of(run));
         world.rows.emplace_back();
         sizes.clear();

@@ -89,7 +89,7 @@ struct Scenario {
 
 constexpr std::size_t kStagesMax = 256;  // tasks in one sequence
 constexpr std::size_t kStreamsMax = 64;  // concurrent sequences
-constexpr unsigned kRepeatsMax = 1000;
+constexpr unsigned kRepeatsMax = 1000, kRunsMax = 1000;
 constexpr Count kSharesMax = 4096;
 constexpr Count kLanesMax = 64;
 

@@ -146,7 +146,7 @@ Scenario read_scenario(const json::Node& node) {
   }
   if (const auto n = node.find("placement")) s.placement = read_placement(*n);
   if (const auto n = node.find("seed")) s.seed = std::uint64_t(n->integer(0, INT64_MAX));
-  for (const json::Node& run : node.at("runs").items(1, 1000)) s.runs.push_back(read_run(run));
+  for (const json::Node& run : node.at("runs").items(1, kRunsMax)) s.runs.push_back(read_run(run));
   resolve_runs(s);
   compare_runs(s);
   return s;
