@@ -46,15 +46,21 @@ show_progress() {
   [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
+# The option of cmake that says by what compilers are started; also where that is nothing, as a build folder keeps the
+# last one.
+compiler_launcher() {
+  local launcher=${CMAKE_CXX_COMPILER_LAUNCHER-}
+  [ -n "$launcher" ] || ! command -v ccache >/dev/null || launcher=ccache
+  echo "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher"
+}
+
 # build PRESET TARGET...: configures and builds into build/PRESET; targets default to everything.
 build() {
   local preset=$1 log=build/$1.log
   shift
   mkdir -p build
   say "building ($preset)"
-  local launcher=${CMAKE_CXX_COMPILER_LAUNCHER-}  # stated also where there is none, as a build folder keeps the last one
-  [ -n "$launcher" ] || ! command -v ccache >/dev/null || launcher=ccache
-  cmake --preset "$preset" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  cmake --preset "$preset" "$(compiler_launcher)" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   grep -E '^-- No ' "$log" >&2 || true  # parts that are left out
   cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"} 2>&1 | tee -a "$log" | show_progress ||
     { grep -E 'error|FAILED|warning: unused' "$log" | head -40 >&2; tail -20 "$log" >&2; return 1; }

@@ -128,6 +128,9 @@ int Steps::play() {
                                        printable_line(a.resume))
                          : "gccl: interrupted\n");
     return interrupted_code();
+  } catch (...) {
+    if (journal) say_unwritten(*journal);
+    throw;
   }
 }
 

@@ -3,17 +3,11 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cli/output.hpp"
 #include "libgccl/base/environment.hpp"
 
 namespace gccl::launch {
 namespace {
-
-// As one word of a POSIX shell.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 // Runs "$@" in a session of its own, and at the same time, in another one, a shell that passes signals on and kills it
 // when nobody is left to send any. The rank is no background command: for those a shell ignores SIGINT and SIGQUIT, and
@@ -38,12 +32,12 @@ Process over_ssh(const std::string& host, const Process& rank) {
   const std::string command = read_text(process_environment(), "GCCL_LAUNCH_SSH");
   std::istringstream words(command.empty() ? "ssh" : command);
   for (std::string word; words >> word;) ssh.command.push_back(word);
-  std::string remote = "exec sh -c " + quoted(kScript) + " gccl-launch " + quoted(kRank);
-  for (const std::string& word : rank.command) remote += " " + quoted(word);
+  std::string remote = "exec sh -c " + shell_quoted(kScript) + " gccl-launch " + shell_quoted(kRank);
+  for (const std::string& word : rank.command) remote += " " + shell_quoted(word);
   ssh.command.insert(ssh.command.end(), {"-o", "BatchMode=yes", host, remote});
   ssh.remote = true;
-  for (const auto& [name, value] : rank.environment) ssh.input += name + "=" + quoted(value) + "\n";
-  ssh.input += "GCCL_LAUNCH_FOLDER=" + quoted(std::filesystem::current_path().string()) + "\n.\n";
+  for (const auto& [name, value] : rank.environment) ssh.input += name + "=" + shell_quoted(value) + "\n";
+  ssh.input += "GCCL_LAUNCH_FOLDER=" + shell_quoted(std::filesystem::current_path().string()) + "\n.\n";
   return ssh;
 }
 

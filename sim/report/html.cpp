@@ -67,7 +67,9 @@ std::string filled(std::string_view page, const Slots& slots) {
 std::string html_report(const Json& result, const std::vector<std::pair<std::string, std::string>>& topology_svgs) {
   Json topologies = Json::array();
   for (const auto& [cluster, svg] : topology_svgs) topologies.push_back({{"cluster", cluster}, {"svg", svg}});
-  Json shown = result;
+  Json page = {
+      {"result", result}, {"findings", findings(result)}, {"columns", csv_columns()}, {"topologies", topologies}};
+  Json& shown = page["result"];
   if (const auto seed = shown.find("seed"); seed != shown.end()) *seed = seed->dump();  // a page's numbers are doubles
   std::string script;
   using namespace embedded;
@@ -76,10 +78,7 @@ std::string html_report(const Json& result, const std::vector<std::pair<std::str
     script += part;
   return filled(report_html, {{{"@title@", escaped(page_title(result))},
                                {"@style@", std::string(report_css)},
-                               {"@data@", script_json({{"result", shown},
-                                                       {"findings", findings(result)},
-                                                       {"columns", csv_columns()},
-                                                       {"topologies", topologies}})},
+                               {"@data@", script_json(page)},
                                {"@script@", script}}});
 }
 
