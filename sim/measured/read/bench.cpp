@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 
 #include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
