@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace gccl::shm {
 namespace {
@@ -34,6 +35,14 @@ int reserve(int file, off_t at, off_t bytes) {
     }
   }
   return 0;
+}
+
+std::string text_of_mapping(int error) {
+  std::string text = std::strerror(error);
+  if (error == ENOMEM)
+    text += "; the process has no address space or mappings left (ulimit -v, sysctl vm.max_map_count)";
+  if (error == EMFILE) text += "; see ulimit -n";
+  return text;
 }
 
 int resize(int file, off_t bytes) {

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 namespace gccl::shm {
 
 // Makes sure that these bytes of the file can be written to; 0, or the error's number. Zeroed where they are new.
@@ -16,9 +18,8 @@ int reserve(int file, off_t at, off_t bytes);
 // What to say after EFBIG's own words.
 inline constexpr char kLimitText[] = "; the process may make no longer files: raise the limit (ulimit -f)";
 
-// What to say after mmap's ENOMEM, which never means that the file system is full.
-inline constexpr char kNoAddressesText[] =
-    "; the process has no address space or mappings left (ulimit -v, sysctl vm.max_map_count)";
+// What to say of a file that could not be mapped, or opened for that. ENOMEM never means that the file system is full.
+std::string text_of_mapping(int error);
 
 // ftruncate, which makes the file as long as this; 0, or the error's number.
 int resize(int file, off_t bytes);

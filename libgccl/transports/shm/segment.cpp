@@ -27,9 +27,8 @@ std::map<std::uint64_t, std::weak_ptr<Segment>>& own_segments() {
   return *map;
 }
 
-Status refused(const std::string& what, std::size_t bytes, const RankFile& file, int error) {
-  return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), text_of_error(error)),
-                       GCCL_ERR_SYSTEM);
+Status refused(const std::string& what, std::size_t bytes, const RankFile& file, const std::string& why) {
+  return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), why), GCCL_ERR_SYSTEM);
 }
 
 }  // namespace
@@ -48,12 +47,7 @@ bool Segment::used(int file, std::uint64_t offset) {
 Status Segment::map() {
   const std::size_t bytes = bytes_of(pipes_);
   void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_->descriptor(), off_t(offset_));
-  if (base == MAP_FAILED) {
-    const int error = errno;
-    return Status::error(fmt::format("cannot map {} bytes of /dev/shm/{}: {}{}", bytes, file_->name(),
-                                     std::strerror(error), error == ENOMEM ? kNoAddressesText : ""),
-                         GCCL_ERR_SYSTEM);
-  }
+  if (base == MAP_FAILED) return refused("cannot map", bytes, *file_, text_of_mapping(errno));
   base_ = static_cast<std::byte*>(base);
   return {};
 }
@@ -62,12 +56,12 @@ Status Segment::create(const std::shared_ptr<RankFile>& file, std::uint32_t pipe
   std::shared_ptr<Segment> s(new Segment);
   s->pipes_ = pipes;
   if (::getrandom(&s->id_, sizeof s->id_, 0) != ssize_t(sizeof s->id_))
-    return refused("cannot draw a number for", 0, *file, errno);
+    return refused("cannot draw a number for", 0, *file, text_of_error(errno));
   if (const Status t = file->take(bytes_of(pipes), &s->offset_); !t.ok()) return t;
   s->file_ = file;
   s->owner_ = true;
   if (const int error = reserve(file->descriptor(), off_t(s->offset_), off_t(pipes_at(pipes))))
-    return refused("cannot reserve", pipes_at(pipes), *file, error);
+    return refused("cannot reserve", pipes_at(pipes), *file, text_of_error(error));
   if (const Status t = s->map(); !t.ok()) return t;
   Header& h = s->header();
   h.bytes = bytes_of(pipes);

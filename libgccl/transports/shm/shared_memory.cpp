@@ -42,9 +42,10 @@ Allocations& mine() {
   return *all;
 }
 
-Status refused(const char* what, std::size_t bytes, int error, const char* hint = "") {
-  return Status::error(fmt::format("{} {} bytes of shared memory: {}{}", what, bytes, std::strerror(error), hint),
-                       GCCL_ERR_SYSTEM);
+std::string text_of(int error) { return fmt::format("{}{}", std::strerror(error), error == EFBIG ? kLimitText : ""); }
+
+Status refused(const char* what, std::size_t bytes, const std::string& why) {
+  return Status::error(fmt::format("{} {} bytes of shared memory: {}", what, bytes, why), GCCL_ERR_SYSTEM);
 }
 
 std::size_t whole_pages(std::size_t bytes) {
@@ -82,17 +83,16 @@ Status allocate_shared(std::size_t bytes, void** out) {
     return Status::error(fmt::format("cannot reserve {} bytes of shared memory: the machine has {} left", size, left),
                          GCCL_ERR_SYSTEM);
   const int file = above_standard_streams(::memfd_create("gccl", MFD_CLOEXEC));
-  if (file < 0) return refused("cannot create", size, errno);
-  const auto give_up = [&](const char* what, int error, const char* hint = "") {
+  if (file < 0) return refused("cannot create", size, text_of(errno));
+  const auto give_up = [&](const char* what, int error, std::string (*text)(int) = text_of) {
     ::close(file);
-    return refused(what, size, error, hint);
+    return refused(what, size, text(error));
   };
   struct stat st;
   if (::fstat(file, &st) != 0) return give_up("cannot look at", errno);
-  if (const int error = reserve(file, 0, off_t(size)))
-    return give_up("cannot reserve", error, error == EFBIG ? kLimitText : "");
+  if (const int error = reserve(file, 0, off_t(size))) return give_up("cannot reserve", error);
   void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-  if (base == MAP_FAILED) return give_up("cannot map", errno, errno == ENOMEM ? kNoAddressesText : "");
+  if (base == MAP_FAILED) return give_up("cannot map", errno, text_of_mapping);
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
   try {

@@ -313,11 +313,8 @@ void Port::fail_for_mapping(Neighbour& n, int error) {
     fail(GCCL_ERR_PEER_LOST, n.rank, fmt::format("its process ({}) has died", n.pid));
   } else {
     fail(GCCL_ERR_SYSTEM, n.rank,
-         fmt::format("rank {} cannot map the memory of rank {}: {}{}", rank_, n.rank,
-                     error ? std::strerror(error) : "another file is there",
-                     error == ENOMEM   ? kNoAddressesText
-                     : error == EMFILE ? "; see ulimit -n"
-                                       : ""));
+         fmt::format("rank {} cannot map the memory of rank {}: {}", rank_, n.rank,
+                     error ? text_of_mapping(error) : "another file is there"));
   }
 }
 
