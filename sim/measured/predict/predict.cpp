@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -77,7 +76,7 @@ struct RunKey {
   Dtype dtype;
   bool in_place, whole;  // whole: not cut up, as MPI libraries send each step's message
   std::string algorithm, protocol, planner;
-  std::optional<std::array<Count, 3>> slicing;  // chunks, channels, window
+  std::optional<Slicing> slicing;
   Rank root;
   auto operator<=>(const RunKey&) const = default;
 };
@@ -87,10 +86,9 @@ Json run_of(const RunKey& key) {
   if (key.in_place) run["in_place"] = true;
   if (key.whole) run["chunks"] = run["channels"] = 1;
   if (key.slicing) {
-    const auto [chunks, channels, window] = *key.slicing;
-    run["chunks"] = chunks;
-    run["channels"] = channels;
-    run["window"] = window;
+    run["chunks"] = key.slicing->shares;
+    run["channels"] = key.slicing->lanes;
+    run["window"] = key.slicing->window;
   }
   if (key.root > 0) run["root"] = key.root;
   if (!key.protocol.empty()) run["protocol"] = key.protocol;
@@ -207,9 +205,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
     }
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
     const bool whole = algorithm.mpi && chooses != "openmpi";  // whose rules say how it cuts up
-    std::optional<std::array<Count, 3>> slicing;
-    if (m.slicing) slicing = {m.slicing->shares, m.slicing->lanes, m.slicing->window};
-    const RunKey key{m.kind, m.dtype, m.in_place, whole, asked, protocol, chooses, slicing, m.root};
+    const RunKey key{m.kind, m.dtype, m.in_place, whole, asked, protocol, chooses, m.slicing, m.root};
     found[{std::move(cards), algorithm.mpi}][key].push_back(i);
   }
   for (auto& [where, runs] : found) {

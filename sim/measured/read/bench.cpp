@@ -36,9 +36,13 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
       to.skip(at, "nodes with different numbers of ranks");
       continue;
     }
-    const auto cut_up = [&run](const char* key) { return run.find(key) ? run.at(key).integer(1, INT32_MAX) : 1; };
     const bool by_auto = run.at("auto").boolean();
-    if (!by_auto && (cut_up("chunks") > std::int64_t(kSharesMax) || cut_up("channels") > std::int64_t(kLanesMax))) {
+    std::optional<Slicing> slicing;
+    if (const auto chunks = run.find("chunks"); chunks && !by_auto)
+      slicing = {.shares = Count(chunks->integer(1, INT32_MAX)),
+                 .lanes = Count(run.at("channels").integer(1, INT32_MAX)),
+                 .window = unsigned(run.at("window").integer(1, kWindowMax))};
+    if (slicing && (slicing->shares > kSharesMax || slicing->lanes > kLanesMax)) {
       to.skip(at,
               fmt::format("cut up into more than {} chunks or {} channels, a scenario's most", kSharesMax, kLanesMax));
       continue;
@@ -54,10 +58,7 @@ void read_bench(const json::Node& document, std::string_view text, const std::st
     m.time_us = run.at("time_us").number(0, 1e15);
     m.dtype = dtype_named(dtype).value_or(Dtype::f32);
     m.in_place = run.at("in_place").boolean();
-    if (run.find("chunks") && !by_auto)
-      m.slicing = Slicing{.shares = Count(cut_up("chunks")),
-                          .lanes = Count(cut_up("channels")),
-                          .window = unsigned(run.at("window").integer(1, kWindowMax))};
+    m.slicing = slicing;
     if (const auto root = run.find("root"); root && !root->raw().is_null()) m.root = Rank(root->integer(0, ranks - 1));
     m.source = file;
     m.note = fmt::format("by {}; dtype={}", document.at("engine").string(), dtype);
