@@ -66,16 +66,18 @@ std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_s
   for (const OpenTransports::Instance& i : transports.instances())
     names += fmt::format("{}{}", names.empty() ? "" : ",", i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
-  std::string far;
-  if (!near) far = " on another node: shm serves one node";
-  const GCCL_Backend_environment& here = transports.environment();
-  if (!near && !*here.secret)
+  const auto text = [&](std::string_view where, std::string_view host) {
+    return fmt::format("no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines",
+                       names, rank, where, host);
+  };
+  if (near) return text("", "");
+  std::string far = " on another node: shm serves one node";
+  const std::string_view at = transports.environment().address;
+  if (!*transports.environment().secret)
     far += ", tcp without GCCL_SECRET listens on loopback alone";
-  else if (const std::string_view at = here.address;
-           !near && names.find("tcp") != names.npos && (at.starts_with("127.") || at == "::1" || at == "localhost"))
-    far += fmt::format(", tcp here listens on GCCL_ADDRESS={} alone", here.address);
-  return fmt::format("no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines",
-                     names, rank, far, near ? "" : ", GCCL_HOST");
+  else if (names.find("tcp") != names.npos && (at.starts_with("127.") || at == "::1" || at == "localhost"))
+    far += fmt::format(", tcp here listens on GCCL_ADDRESS={} alone", at);
+  return text(far, ", GCCL_HOST");
 }
 
 }  // namespace

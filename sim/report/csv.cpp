@@ -1,5 +1,7 @@
 #include "sim/report/csv.hpp"
 
+#include "libgccl/base/split_text.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -24,47 +26,12 @@ std::string field(const nlohmann::json& row, const std::string& name) {
 }  // namespace
 
 const std::vector<std::string>& csv_columns() {
-  static const std::vector<std::string> kColumns{"index",
-                                                 "run",
-                                                 "cluster",
-                                                 "label",
-                                                 "engine",
-                                                 "collective",
-                                                 "algorithm",
-                                                 "ranks",
-                                                 "world_ranks",
-                                                 "groups",
-                                                 "bytes",
-                                                 "count",
-                                                 "repeats",
-                                                 "dtype",
-                                                 "op",
-                                                 "root",
-                                                 "in_place",
-                                                 "chunks",
-                                                 "channels",
-                                                 "window",
-                                                 "protocol",
-                                                 "protocol_planned",
-                                                 "planned",
-                                                 "planner",
-                                                 "planner_choice",
-                                                 "planner_note",
-                                                 "decided_by",
-                                                 "time_us",
-                                                 "algbw_GBps",
-                                                 "busbw_GBps",
-                                                 "messages",
-                                                 "message_bytes",
-                                                 "predicted_us",
-                                                 "auto",
-                                                 "fastest",
-                                                 "wrong",
-                                                 "first_wrong",
-                                                 "wall_s",
-                                                 "peak_rss_MB",
-                                                 "like_run",
-                                                 "completed"};
+  static const std::vector<std::string> kColumns = split_text(
+      "index,run,cluster,label,engine,collective,algorithm,ranks,world_ranks,groups,bytes,count,"
+      "repeats,dtype,op,root,in_place,chunks,channels,window,protocol,protocol_planned,planned,planner,"
+      "planner_choice,planner_note,decided_by,time_us,algbw_GBps,busbw_GBps,messages,message_bytes,"
+      "predicted_us,auto,fastest,wrong,first_wrong,wall_s,peak_rss_MB,like_run,completed",
+      ',');
   return kColumns;
 }
 
