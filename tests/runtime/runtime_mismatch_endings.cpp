@@ -33,11 +33,16 @@ TEST_CASE("a difference in what moves nothing is named where the communicator is
       GCCL_Comm c = copy_of(world);
       for (int i = 0; i < 20; ++i)
         RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, i == 10 && rank == 2 ? 3 : 1, c));
-      RANK_SUCCESS(GCCL_Barrier(c));
-      expect(GCCL_Comm_free(&c), GCCL_ERR_MISMATCH, "free");
-      expect_text("Comm_free", "free");
-      expect_text("rank 0 called broadcast #11 of 0 x f32, root 1", "free");
-      expect_text("rank 2 called broadcast #11 of 0 x f32, root 3", "free");
+      // On a busy machine a wait may stall, and then the ranks compare their last calls.
+      const GCCL_Result met = GCCL_Barrier(c);
+      const bool stalled = met || (expect(GCCL_Comm_free(&c), GCCL_ERR_MISMATCH, "free"), !says("Comm_free"));
+      if (met) RANK_CHECK(met == GCCL_ERR_MISMATCH);
+      if (stalled) {
+        expect_text("made other calls before", "barrier or free");
+      } else {
+        expect_text("rank 0 called broadcast #11 of 0 x f32, root 1", "free");
+        expect_text("rank 2 called broadcast #11 of 0 x f32, root 3", "free");
+      }
       // In Finalize likewise.
       RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 0 ? 1 : 0, world));
       expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
@@ -100,9 +105,12 @@ TEST_CASE("a rank may free the communicator of all ranks that others leave to GC
         GCCL_Comm world = begin();
         float x = 1;
         RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, differ ? rank % 2 : 0, world));
-        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, world));
-        expect(rank == 1 ? GCCL_Comm_free(&world) : GCCL_Finalize(), differ ? GCCL_ERR_MISMATCH : GCCL_SUCCESS, "end");
-        if (differ) expect_text("broadcast #1 of 0 x f32", "end");
+        // On a busy machine this may wait for so long that the ranks compare their calls, and then it is said here.
+        const GCCL_Result met = GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, world);
+        if (met) expect_text("broadcast #1 of 0 x f32", "broadcast");
+        const GCCL_Result ended = rank == 1 ? GCCL_Comm_free(&world) : GCCL_Finalize();
+        if (differ && !met) expect_text("broadcast #1 of 0 x f32", "end");
+        expect(met ? met : ended, differ ? GCCL_ERR_MISMATCH : GCCL_SUCCESS, "broadcast or end");
         RANK_SUCCESS(GCCL_Finalize());
       });
 }
