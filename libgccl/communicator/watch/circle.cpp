@@ -33,11 +33,14 @@ constexpr std::size_t kOutboxMax = 256;
 
 }  // namespace
 
-// 0: none. Numbers of waits are each communicator's own, and agreements have theirs.
+// 0: none. Numbers of waits are each communicator's own, and agreements have theirs. Where a communicator is freed, and
+// the ranks' calls have differed, one wait is for two collectives, of which the second is begun in it: then it is
+// another one.
 std::uint64_t Watch::wait_of(const Record& record) {
   const Waiting& w = record.waiting_;
   if (!w.blocked || w.in == In::nothing) return 0;
-  const std::uint64_t number = w.agrees() ? std::uint64_t(1) << 32 | begun(record) : w.number;
+  const std::uint64_t number =
+      w.agrees() ? std::uint64_t(1) << 32 | begun(record) : w.number + (std::uint64_t(record.history.last()) << 33);
   return splitmix::mix(record.id_ + number * splitmix::kGolden) | 1;
 }
 
