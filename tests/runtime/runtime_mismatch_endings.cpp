@@ -33,16 +33,14 @@ TEST_CASE("a difference in what moves nothing is named where the communicator is
       GCCL_Comm c = copy_of(world);
       for (int i = 0; i < 20; ++i)
         RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, i == 10 && rank == 2 ? 3 : 1, c));
-      // On a busy machine a wait may stall, and then the ranks compare their last calls.
-      const GCCL_Result met = GCCL_Barrier(c);
-      const bool stalled = met || (expect(GCCL_Comm_free(&c), GCCL_ERR_MISMATCH, "free"), !says("Comm_free"));
-      if (met) RANK_CHECK(met == GCCL_ERR_MISMATCH);
-      if (stalled) {
-        expect_text("made other calls before", "barrier or free");
-      } else {
-        expect_text("rank 0 called broadcast #11 of 0 x f32, root 1", "free");
-        expect_text("rank 2 called broadcast #11 of 0 x f32, root 3", "free");
-      }
+      // On a busy machine the barrier may take so long that the ranks compare their calls, and then it is said there.
+      GCCL_Result met = GCCL_Barrier(c);
+      if (!met) met = GCCL_Comm_free(&c);
+      expect(met, GCCL_ERR_MISMATCH, "barrier or free");
+      expect_text("broadcast #11 of 0 x f32, root 1", "barrier or free");
+      expect_text("broadcast #11 of 0 x f32, root 3", "barrier or free");
+      expect_text("rank 2", "barrier or free");
+      if (c) RANK_SUCCESS(GCCL_Comm_free(&c));
       // In Finalize likewise.
       RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 0 ? 1 : 0, world));
       expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");

@@ -1,5 +1,6 @@
 // What is said of calls that differ between ranks: both calls, by whom, and of how much.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <string>
@@ -21,6 +22,30 @@ TEST_CASE("a root that differs is named with both calls on both ranks") {
         expect_text(text, "reduce");
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+// Ranks 0 and 1 wait for rank 2 and compare their calls meanwhile, of which the first that differs is long over.
+TEST_CASE("the first call that differs is named where ranks wait in a later one") {
+  for (const Job& job : transports(3))
+    for (const int calls : {12, 13, 100, 300})
+      check(job, [calls](int rank) {
+        const GCCL_Comm world = begin();
+        for (int i = 0; i < calls; ++i)
+          RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, i == 2 && rank == 1 ? 2 : 0, world));
+        if (rank == 2) ::usleep(1'500'000);
+        // Rank 2 may find all that the barrier needs, and hears of it when it leaves.
+        GCCL_Result result = GCCL_Barrier(world);
+        RANK_CHECK(rank == 2 || result == GCCL_ERR_MISMATCH);
+        if (!result) result = GCCL_Finalize();
+        expect(result, GCCL_ERR_MISMATCH, "barrier or Finalize");
+        if (calls > 200) {
+          expect_text(" made other calls before its call #", "barrier or Finalize");
+        } else {
+          expect_text("broadcast #3 of 0 x f32, root 0", "barrier or Finalize");
+          expect_text("broadcast #3 of 0 x f32, root 2", "barrier or Finalize");
+        }
+        GCCL_Finalize();
+      });
 }
 
 TEST_CASE("ranks of a smaller communicator are named with their world ranks") {

@@ -49,16 +49,38 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
   if (mine.digest == note.digest) {
     const std::uint32_t last = record.history.last();  // numbers start again after 2^32 calls
     if (last - note.sequence < last - peer.confirmed) peer.confirmed = note.sequence;
-    return;
+    return narrow(record, peer);
   }
   if (!of_call) return;  // the call itself follows, or has come before
   const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
   if (here != theirs) return differs(record, both(record, peer), fmt::format("{}: {} calls {}", here, who, theirs));
-  const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
+  if (peer.differs_at == 0 || std::int32_t(note.sequence - peer.differs_at) < 0) peer.differs_at = note.sequence;
+  narrow(record, peer);
+}
+
+// The first call that differs comes after `confirmed`, and `differs_at`, the same call on both ranks, is not before it:
+// the peer is asked for the one halfway.
+void Watch::narrow(Record& record, Peer& peer) {
+  if (peer.differs_at == 0) return;
+  const std::uint32_t among = peer.differs_at - peer.confirmed;
+  const std::uint32_t later = record.history.last() - peer.differs_at;
+  const std::uint32_t back = std::min(among / 2, History::kKept - 2 - std::min(later, History::kKept - 2));
+  if (back == 0) return differs_before(record, peer);
+  peer.narrowed_ns = now_ns_;
+  note_call(record, peer, peer.differs_at - back, kOfCall | kQuestion);
+}
+
+// As far as is known, or kept.
+void Watch::differs_before(Record& record, const Peer& peer) {
+  History::Entry e;
+  const std::string call = record.history.find(peer.differs_at, &e)
+                               ? text_of_signature(e.signature, peer.differs_at, e.root, e.count, e.element_bytes)
+                               : fmt::format("collective #{}", peer.differs_at);
   differs(record, both(record, peer),
-          fmt::format("{}: {}{}", here, who,
-                      first ? " calls the same with other lengths"
-                            : fmt::format(" made other calls before its call #{}", note.sequence)));
+          fmt::format("{}: {}{}", call, rank_text(peer.rank, record.world_rank_),
+                      peer.confirmed + 1 == peer.differs_at
+                          ? " calls the same with other lengths"
+                          : fmt::format(" made other calls before its call #{}", peer.differs_at)));
 }
 
 void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {

@@ -61,8 +61,10 @@ struct Watch::Peer {
   Rank rank = 0;
   bool asked = false;  // and no answer yet
   std::int64_t asked_ns = 0;
-  std::uint32_t confirmed = 0;  // calls up to here are the same
-  std::optional<Note> state;    // what it last said that it is in
+  std::uint32_t confirmed = 0;   // calls up to here are the same
+  std::uint32_t differs_at = 0;  // up to here one differs, and this one is the same; 0: not known to
+  std::int64_t narrowed_ns = 0;  // when the peer was asked for one between the two
+  std::optional<Note> state;     // what it last said that it is in
   std::int64_t heard_ns = 0;
   std::int64_t agrees_since_ns = 0;  // while this rank waits for it in another call; 0: it does not
   std::vector<Note> ahead;           // of calls that this rank has not begun

@@ -246,7 +246,7 @@ void Watch::poll() {
 
 // ---- What is said ----
 
-void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequence) {
+void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t flags) {
   History::Entry e;
   if (!record.history.find(sequence, &e)) return;
   Note note;
@@ -257,7 +257,7 @@ void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequ
   note.sequence = sequence;
   note.peer = e.root;
   note.element_bytes = e.element_bytes;
-  note.flags = kOfCall;
+  note.flags = flags;
   send(record.world_rank_[peer.rank], note);
 }
 
@@ -325,7 +325,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
   peer.asked_ns = now_ns;
   const std::uint32_t last = record.history.last();
   for (std::uint32_t left = std::min(last - peer.confirmed, kCallsPerQuestion); left-- > 0;)
-    note_call(record, peer, last - left);
+    note_call(record, peer, last - left, kOfCall);
   note_lengths(record, peer);
   Note note = state_of(record, peer);
   note.flags |= kQuestion;
@@ -335,7 +335,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
 // With this rank's call of the same number, so that both find out.
 void Watch::answer(Record& record, Peer& peer, const Note& question) {
   if (std::int32_t(record.history.last() - question.sequence) >= 0 && question.sequence > 0)
-    note_call(record, peer, question.sequence);
+    note_call(record, peer, question.sequence, kOfCall);
   note_lengths(record, peer);
   Note note = state_of(record, peer);
   note.flags |= kAnswer;
@@ -371,7 +371,10 @@ void Watch::heard(Link& link) {
   Peer& peer = peer_of(r, Rank(who - r.world_rank_.begin()));
   if (note.flags & kLengths) return compare_lengths(r, peer, note);
   compare(r, peer, note);
-  if (note.flags & kOfCall) return;
+  if (note.flags & kOfCall) {
+    if (note.flags & kQuestion) note_call(r, peer, note.sequence, kOfCall);
+    return;
+  }
   peer.heard_ns = now_ns_;
   peer.state = note;
   compare_left(r, peer);
@@ -406,6 +409,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
       }
       compare_left(record, p);
       compare_agreement(record, p);
+      if (p.differs_at != 0 && now_ns - p.narrowed_ns >= kAskNs) differs_before(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
     compare_self(record);

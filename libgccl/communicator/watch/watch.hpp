@@ -203,7 +203,7 @@ class Watch {
   void ask(Record& record, Peer& peer, std::int64_t now_ns);
   void answer(Record& record, Peer& peer, const Note& question);
   Note state_of(const Record& record, const Peer& reader) const;
-  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
+  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t flags);
   void note_lengths(const Record& record, const Peer& peer);
   void send(Rank world, const Letter& letter);
   void flush(Link& link);
@@ -212,6 +212,8 @@ class Watch {
   void poll();
   void heard(Link& link);
   void compare(Record& record, Peer& peer, const Note& note);
+  void narrow(Record& record, Peer& peer);
+  void differs_before(Record& record, const Peer& peer);
   void compare_lengths(Record& record, const Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
   void compare_messages(Record& record, const Peer& peer);
