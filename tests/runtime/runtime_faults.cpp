@@ -225,11 +225,7 @@ void kill_in_the_middle(const Job& job, int victim, std::size_t count) {
     GCCL_Comm world = begin();
     std::vector<double> x(count, 1.0), y(count);
     GCCL_Result result = GCCL_SUCCESS;
-    RANK_SUCCESS(GCCL_Barrier(world));
-    if (rank == victim) {
-      std::printf("ready\n");
-      std::fflush(stdout);
-    }
+    ready(world);
     auto last = Clock::now();
     const auto began = last;
     while (result == GCCL_SUCCESS && seconds_since(began) < 60) {
@@ -245,7 +241,7 @@ void kill_in_the_middle(const Job& job, int victim, std::size_t count) {
     GCCL_Finalize();
     RANK_CHECK(seconds_since(now) < kSoon);
   });
-  CHECK(running.await(victim, "ready\n"));
+  CHECK(running.await_ready(job.size));
   usleep(30000);
   running.kill(victim, SIGKILL);
   const std::vector<End> ends = running.wait();

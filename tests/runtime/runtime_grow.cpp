@@ -176,11 +176,7 @@ TEST_CASE("a rank is killed, the others shrink, and a spare joins; or it takes t
             whole = grown::join();
           } else {
             world = grown::begin_of(3);
-            RANK_SUCCESS(GCCL_Barrier(world));
-            if (process == victim) {
-              std::printf("ready\n");
-              std::fflush(stdout);
-            }
+            ready(world);
             GCCL_Result r = GCCL_SUCCESS;
             while (r == GCCL_SUCCESS) r = GCCL_Barrier(world);
             expect(r, GCCL_ERR_PEER_LOST, "barrier");
@@ -195,7 +191,7 @@ TEST_CASE("a rank is killed, the others shrink, and a spare joins; or it takes t
           if (world) GCCL_Comm_free(&world);
           grown::finish();
         });
-        CHECK(running.await(victim, "ready\n"));
+        CHECK(running.await_ready(3));
         running.kill(victim, SIGKILL);
         grown::check_grown(g, running.wait(), {victim});
       }

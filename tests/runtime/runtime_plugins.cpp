@@ -76,17 +76,13 @@ TEST_CASE("over the sample plug-in, different calls, aborts and deaths are every
     RANK_CHECK(GCCL_Recv(x, 1, GCCL_FLOAT32, (rank + 1) % 3, c) == GCCL_ERR_ABORTED);
     RANK_CHECK(says("77"));
     GCCL_Comm_free(&c);
-    RANK_SUCCESS(GCCL_Barrier(world));
-    if (rank == 1) {
-      std::printf("ready\n");
-      std::fflush(stdout);
-      ::pause();
-    }
+    ready(world);
+    while (rank == 1) ::pause();
     RANK_CHECK(GCCL_Allreduce(x, y, 4, GCCL_FLOAT32, GCCL_SUM, world) == GCCL_ERR_PEER_LOST);
     RANK_CHECK(says("rank 1"));
     GCCL_Finalize();
   });
-  CHECK(running.await(1, "ready\n"));
+  CHECK(running.await_ready(3));
   running.kill(1, SIGKILL);
   const std::vector<End> ends = running.wait();
   CHECK_MESSAGE((ends[0].good() && ends[2].good() && ends[1].signal == SIGKILL), texts(ends));

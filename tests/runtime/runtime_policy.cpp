@@ -39,11 +39,7 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
       } heard;
       world.on_failure(heard);
       std::vector<double> x(1000, rank + 1.0);
-      world.barrier();
-      if (rank == 1) {
-        std::printf("ready\n");
-        std::fflush(stdout);
-      }
+      ready(world.get());
       // By the sum: where all had that of a call, the size changes in it on one rank and in the next one on another.
       do {
         x.assign(1000, rank + 1.0);
@@ -84,7 +80,7 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
       world.free();
       GCCL_Finalize();
     });
-    CHECK(running.await(1, "ready\n"));
+    CHECK(running.await_ready(3));
     running.kill(1, SIGKILL);
     check_others(running.wait(), {1}, describe(job));
   }
@@ -141,12 +137,8 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
       int notifications = 0;
       RANK_SUCCESS(GCCL_On_failure(
           world, [](GCCL_Comm, const GCCL_Failure*, void* n) { ++*static_cast<int*>(n); }, &notifications));
-      RANK_SUCCESS(GCCL_Barrier(world));
-      if (rank == 0) {
-        std::printf("ready\n");
-        std::fflush(stdout);
-        for (;;) ::pause();
-      }
+      ready(world);
+      while (rank == 0) ::pause();
       double x = 1;
       GCCL_Request request = GCCL_REQUEST_NULL;
       RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world, &request));
@@ -167,7 +159,7 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
         RANK_SUCCESS(GCCL_Recv(&x, 1, GCCL_FLOAT64, 0, world));
       RANK_SUCCESS(GCCL_Finalize());
     });
-    CHECK(running.await(0, "ready\n"));
+    CHECK(running.await_ready(3));
     usleep(5000);
     running.kill(0, SIGKILL);
     check_others(running.wait(), {0});
@@ -182,11 +174,7 @@ TEST_CASE("messages that were not received before a recovery are gone, those to 
       const int old = 111;
       if (before != 2)
         for (const int to : {0, 1}) RANK_SUCCESS(GCCL_Send(&old, 1, GCCL_INT32, to, world));
-      RANK_SUCCESS(GCCL_Barrier(world));
-      if (before == 2) {
-        std::printf("ready\n");
-        std::fflush(stdout);
-      }
+      ready(world);
       // The size may change in one call on one rank and in the next on the other, so the loop ends by what is reduced.
       GCCL_Result r = GCCL_SUCCESS;
       for (int all = 1; r == GCCL_SUCCESS && all;) {
@@ -207,7 +195,7 @@ TEST_CASE("messages that were not received before a recovery are gone, those to 
       }
       RANK_SUCCESS(GCCL_Finalize());
     });
-    REQUIRE(running.await(2, "ready"));
+    REQUIRE(running.await_ready(3));
     running.kill(2, SIGKILL);
     check_others(running.wait(), {2}, describe(job));
   }

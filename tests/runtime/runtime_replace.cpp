@@ -39,11 +39,7 @@ std::vector<End> replaced(Grown& g, const std::set<int>& victims, bool restarted
       RANK_SUCCESS(GCCL_Init(&comm, nullptr));
     } else {
       comm = grown::begin_of(3);
-      RANK_SUCCESS(GCCL_Barrier(comm));
-      if (victims.contains(process)) {
-        std::printf("ready\n");
-        std::fflush(stdout);
-      }
+      ready(comm);
       GCCL_Result r = GCCL_SUCCESS;
       double x = 1, y = 0;
       while (r == GCCL_SUCCESS) {
@@ -56,7 +52,7 @@ std::vector<End> replaced(Grown& g, const std::set<int>& victims, bool restarted
     look(comm, process);
     GCCL_Finalize();
   });
-  for (const int v : victims) CHECK(running.await(v, "ready\n"));
+  CHECK(running.await_ready(3));
   for (const int v : victims) running.kill(v, SIGKILL);
   return running.wait();
 }
@@ -143,8 +139,7 @@ TEST_CASE("with the policy rejoin a spare is refused, and the others wait for th
         RANK_SUCCESS(GCCL_Join(&comm, nullptr));
       } else {
         comm = grown::begin_of(3);
-        RANK_SUCCESS(GCCL_Barrier(comm));
-        if (process == 1) std::printf("ready\n"), std::fflush(stdout);
+        ready(comm);
         GCCL_Result r = GCCL_SUCCESS;
         while (r == GCCL_SUCCESS) r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
         expect(r, GCCL_ERR_RANKS_CHANGED, "all-reduce");
@@ -154,7 +149,7 @@ TEST_CASE("with the policy rejoin a spare is refused, and the others wait for th
       RANK_CHECK(rank_of(comm) == (process == 4 ? 1 : process == 2 && !comes_back ? 1 : process));
       GCCL_Finalize();
     });
-    CHECK(running.await(1, "ready\n"));
+    CHECK(running.await_ready(3));
     running.kill(1, SIGKILL);
     const std::vector<End> ends = running.wait();
     std::filesystem::remove(g.folder.path / "refused");
@@ -184,8 +179,7 @@ TEST_CASE("with the policy rejoin ranks get their own numbers, also after the ot
       RANK_CHECK(r == GCCL_SUCCESS);
     } else {
       comm = grown::begin_of(3);
-      RANK_SUCCESS(GCCL_Barrier(comm));
-      if (process == 0) std::printf("ready\n"), std::fflush(stdout);
+      ready(comm);
     }
     const auto until_there_are = [&](int size) {
       GCCL_Result r = GCCL_ERR_RANKS_CHANGED;
@@ -201,7 +195,7 @@ TEST_CASE("with the policy rejoin ranks get their own numbers, also after the ot
     RANK_CHECK(rank_of(comm) == (process == 1 ? 1 : process == 4 ? 2 : 0));
     GCCL_Finalize();
   });
-  CHECK(running.await(0, "ready\n"));
+  CHECK(running.await_ready(3));
   running.kill(0, SIGKILL);
   CHECK(running.await(2, "closed up\n"));
   std::ofstream(closed_up.string());
@@ -237,8 +231,7 @@ TEST_CASE("a spare that fails each time it joins keeps the others from going on 
       return;
     }
     GCCL_Comm comm = grown::begin_of(3);
-    RANK_SUCCESS(GCCL_Barrier(comm));
-    if (process == 1) std::printf("ready\n"), std::fflush(stdout);
+    ready(comm);
     GCCL_Result r = GCCL_SUCCESS;
     double x = 1, y = 0;
     while (r == GCCL_SUCCESS) r = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT64, GCCL_SUM, comm);
@@ -247,7 +240,7 @@ TEST_CASE("a spare that fails each time it joins keeps the others from going on 
     std::ofstream(done.string());
     GCCL_Finalize();
   });
-  CHECK(running.await(1, "ready\n"));
+  CHECK(running.await_ready(3));
   running.kill(1, SIGKILL);
   const std::vector<End> ends = running.wait();
   std::filesystem::remove(done);
@@ -261,10 +254,6 @@ TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on
     Grown g({.size = 5, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
     Running running(g.job, [&](int process) {
       GCCL_Comm comm = GCCL_COMM_NULL;
-      const auto say = [](const char* what) {
-        std::printf("%s\n", what);
-        std::fflush(stdout);
-      };
       GCCL_Result r = GCCL_SUCCESS;
       double mine = 1, sum = 0;
       if (process == 4) {
@@ -275,15 +264,14 @@ TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on
         RANK_SUCCESS(GCCL_Join(&comm, nullptr));
       } else {
         comm = grown::begin_of(3);
-        RANK_SUCCESS(GCCL_Barrier(comm));
-        if (process == 1) say("first");
+        ready(comm);
         while (r == GCCL_SUCCESS) r = GCCL_Barrier(comm);
         expect(r, GCCL_ERR_RANKS_CHANGED, "barrier");
       }
       if (process < 4) {
         RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm));
         RANK_CHECK(sum == 3);
-        if (process == 2) say("second");
+        if (process == 2) std::printf("second\n"), std::fflush(stdout);
         for (r = GCCL_SUCCESS; r == GCCL_SUCCESS;) r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
         expect(r, GCCL_ERR_RANKS_CHANGED, "all-reduce");
       }
@@ -292,7 +280,7 @@ TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on
       grown::use(comm, 9, 12);
       GCCL_Finalize();
     });
-    CHECK(running.await(1, "first\n"));
+    CHECK(running.await_ready(3));
     running.kill(1, SIGKILL);
     CHECK(running.await(2, "second\n"));
     g.folder.write("second", "");

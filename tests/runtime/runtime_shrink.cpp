@@ -39,11 +39,7 @@ void kill_and_go_on(Job job, const std::set<int>& victims, std::size_t count, in
   Running running(job, [&](int rank) {
     GCCL_Comm world = begin();
     std::vector<double> x(count, rank + 1.0), y(count);
-    RANK_SUCCESS(GCCL_Barrier(world));
-    if (victims.contains(rank)) {
-      std::printf("ready\n");
-      std::fflush(stdout);
-    }
+    ready(world);
     GCCL_Result result = GCCL_SUCCESS;
     const auto began = Clock::now();
     while (result == GCCL_SUCCESS && seconds_since(began) < 60)
@@ -87,7 +83,7 @@ void kill_and_go_on(Job job, const std::set<int>& victims, std::size_t count, in
     RANK_SUCCESS(GCCL_Comm_free(&comm));
     GCCL_Finalize();
   });
-  for (const int v : victims) CHECK(running.await(v, "ready\n"));
+  CHECK(running.await_ready(job.size));
   usleep(20000);
   for (const int v : victims)
     if (v != late) running.kill(v, SIGKILL);

@@ -136,6 +136,12 @@ bool Running::await(int rank, const std::string& printed) {
   return true;
 }
 
+bool Running::await_ready(int ranks) {
+  for (int r = 0; r < ranks; ++r)
+    if (!await(r, "ready\n")) return false;
+  return true;
+}
+
 std::vector<End> Running::wait() {
   while (now_ms() < until_ms_ && read_some(50)) {
   }
@@ -195,6 +201,12 @@ void check(const Job& job, const std::function<void(int)>& body) {
 void check_others(const std::vector<End>& ends, const std::set<int>& lost, const std::string& of) {
   for (std::size_t r = 0; r < ends.size(); ++r)
     if (!lost.contains(int(r))) CHECK_MESSAGE(ends[r].good(), of << "\n" << texts(ends));
+}
+
+void ready(GCCL_Comm comm) {
+  RANK_SUCCESS(GCCL_Barrier(comm));
+  std::printf("ready\n");
+  std::fflush(stdout);
 }
 
 GCCL_Comm begin() {

@@ -48,6 +48,8 @@ class Running {
   void kill(int rank, int signal) const { processes_[std::size_t(rank)].child->kill(signal); }
   // Reads until the rank has printed this; false when it ended or the limit came first.
   bool await(int rank, const std::string& printed);
+  // Until ranks 0 .. ranks-1 are through ready(): who is hurt then is not missed in it.
+  bool await_ready(int ranks);
   // Until all have ended, or the limit.
   std::vector<End> wait();
 
@@ -84,6 +86,8 @@ std::string describe(const Job& job);
 // Called by a rank: the world after GCCL_Init, and another communicator of the same ranks. Null after a failure, noted.
 GCCL_Comm begin();
 GCCL_Comm copy_of(GCCL_Comm comm);
+// Called by a rank: a barrier, and word to the test that this rank has left it.
+void ready(GCCL_Comm comm);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
