@@ -25,6 +25,13 @@ namespace {
 
 using grown::Grown;
 
+// The others wait so long for a spare, which on a busy machine may ask later than in the 0.6 s of the default.
+Job with_spares(int size, const char* backends, const char* wait_ms) {
+  return {.size = size,
+          .backends = backends,
+          .environment = {{"GCCL_ON_FAILURE", "spare"}, {"GCCL_REPLACE_WAIT_MS", wait_ms}}};
+}
+
 // Three ranks, of which `victims` are killed while they reduce; others take their places. What each rank that is left,
 // or has joined, finds out goes to `look`.
 template <class Look>
@@ -62,7 +69,7 @@ std::vector<End> replaced(Grown& g, const std::set<int>& victims, bool restarted
 TEST_CASE("with the policy spare the others keep their numbers, and the new rank has the one that was lost") {
   for (const char* backends : {"shm", "tcp"})
     for (const int victim : {0, 1, 2}) {
-      Grown g({.size = 4, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+      Grown g(with_spares(4, backends, "60000"), 3);
       grown::check_grown(g,
                          replaced(g, {victim}, false,
                                   [&](GCCL_Comm comm, int process) {
@@ -77,7 +84,7 @@ TEST_CASE("with the policy spare the others keep their numbers, and the new rank
 }
 
 TEST_CASE("without enough spares the others go on as with shrink, and are whole again when one comes later") {
-  Grown g({.size = 4, .backends = "tcp", .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+  Grown g(with_spares(4, "tcp", "3000"), 3);
   grown::check_grown(g,
                      replaced(g, {0, 2}, false,
                               [&](GCCL_Comm comm, int) {
@@ -208,7 +215,7 @@ TEST_CASE("with the policy rejoin ranks get their own numbers, also after the ot
 
 // As under a launcher that starts a spare again each time: one that can open no more files after it was admitted.
 TEST_CASE("a spare that fails each time it joins keeps the others from going on only for a while") {
-  Grown g({.size = 4, .backends = "shm,tcp", .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+  Grown g(with_spares(4, "shm,tcp", "3000"), 3);
   const std::filesystem::path done = g.folder.path / "done";
   Running running(g.job, [&](int process) {
     if (process == 3) {
@@ -251,7 +258,7 @@ TEST_CASE("a spare that fails each time it joins keeps the others from going on 
 // the one after that, which the next recovery relies on.
 TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on with the same call each time") {
   for (const char* backends : {"shm", "tcp"}) {
-    Grown g({.size = 5, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+    Grown g(with_spares(5, backends, "60000"), 3);
     Running running(g.job, [&](int process) {
       GCCL_Comm comm = GCCL_COMM_NULL;
       GCCL_Result r = GCCL_SUCCESS;
@@ -341,7 +348,7 @@ void keep_the_state(Grown& g, int killed_at_step, int killed_at_that_step, int k
 
 TEST_CASE("a rank that has joined is no longer new after a recovery in which nobody did, as it has the state by then") {
   for (const char* backends : {"shm", "tcp"}) {
-    Grown g({.size = 4, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+    Grown g(with_spares(4, backends, "3000"), 3);
     keep_the_state(g, 1, 0, -1, {});
   }
 }
@@ -350,12 +357,12 @@ TEST_CASE("a rank that has joined is new until a call has succeeded, however oft
   for (const char* backends : {"shm", "tcp"}) {
     {
       INFO("nobody joins in the second recovery");
-      Grown g({.size = 4, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+      Grown g(with_spares(4, backends, "3000"), 3);
       keep_the_state(g, 0, -1, 1, {0});
     }
     {
       INFO("another one joins in the second recovery");
-      Grown g({.size = 5, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+      Grown g(with_spares(5, backends, "60000"), 3);
       keep_the_state(g, 0, -1, 1, {0, 1});
     }
   }
