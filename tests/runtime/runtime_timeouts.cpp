@@ -151,7 +151,8 @@ TEST_CASE("a timeout says what each rank waits for") {
       if (rank == 1) {
         expect(result, GCCL_ERR_TIMEOUT, "recv");
         expect_text("waiting for rank 0", "recv");
-        expect_text("rank 0 is in a recv from rank 3", "recv");
+        // What rank 0 does after it has given up may be heard before its reason for that.
+        RANK_CHECK(says("rank 0 is in a recv from rank 3") || says("rank 0 is in barrier #1 on another communicator"));
         // Behind rank 0's words, which have come shortened, stand this rank's own.
         expect_text(" ...; rank 1 of 4, recv of 1 x f32 from rank 0: waiting for rank 0", "recv");
       }
