@@ -68,6 +68,7 @@ TEST_CASE("a rank that ends in another process-id namespace is lost; one that li
       RANK_SUCCESS(GCCL_Barrier(world));
       if (rank == 1) ::usleep(400000);
       RANK_SUCCESS(GCCL_Barrier(world));
+      leave_before(world, 2);
       if (rank == 2) ::_exit(0);
       const GCCL_Result result = GCCL_Barrier(world);
       if (result != GCCL_ERR_PEER_LOST || !std::strstr(GCCL_Last_error(), "lost rank 2"))

@@ -15,24 +15,8 @@
 
 using namespace ranks;
 
-namespace {
-
-// Of three ranks that one is killed, once the others have left all calls before: none of those fails for it.
-void lose(GCCL_Comm world, int rank, int lost) {
-  char left = 0;
-  if (rank != lost) {
-    RANK_SUCCESS(GCCL_Send(&left, 1, GCCL_INT8, lost, world));
-    return;
-  }
-  for (int r = 0; r < 3; ++r)
-    if (r != lost) RANK_SUCCESS(GCCL_Recv(&left, 1, GCCL_INT8, r, world));
-  ::kill(::getpid(), SIGKILL);
-}
-
-}  // namespace
-
 TEST_CASE("with the policy fail a killed rank is reported once, and nothing is repeated") {
-  Running running({.size = 2, .backends = "shm"}, [](int rank) {
+  Running running({.size = 2, .backends = "shm"}, [](int) {
     GCCL_Comm world = begin();
     int notifications = 0;
     RANK_SUCCESS(GCCL_On_failure(
@@ -49,8 +33,7 @@ TEST_CASE("with the policy fail a killed rank is reported once, and nothing is r
           expect(GCCL_Comm_shrink(comm, &other), GCCL_ERR_INVALID_USAGE, "shrunk inside");
         },
         &notifications));
-    RANK_SUCCESS(GCCL_Barrier(world));
-    if (rank == 0) ::kill(::getpid(), SIGKILL);
+    lose(world, 0);
     for (int i = 0; i < 3; ++i) expect(GCCL_Barrier(world), GCCL_ERR_PEER_LOST, "barrier");
     RANK_CHECK(notifications == 1);
     GCCL_Finalize();
@@ -142,7 +125,7 @@ TEST_CASE("the program is notified before the call that finds the failure return
     for (const auto& one : calls) {
       const char* const name = one.first;
       const Call call = one.second;
-      const std::vector<End> ends = run({.size = 2, .backends = backends}, [&](int rank) {
+      const std::vector<End> ends = run({.size = 2, .backends = backends}, [&](int) {
         GCCL_Comm world = begin();
         int notifications = 0;
         RANK_SUCCESS(GCCL_On_failure(
@@ -159,7 +142,7 @@ TEST_CASE("the program is notified before the call that finds the failure return
           RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 1, world));
           RANK_SUCCESS(GCCL_Barrier(world));
         }
-        if (rank == 1) ::kill(::getpid(), SIGKILL);
+        lose(world, 1);
         expect(call(&world), GCCL_ERR_PEER_LOST, name);
         RANK_CHECK(notifications == 1);
       });
@@ -215,7 +198,7 @@ TEST_CASE("a function of the program's must not communicate on its communicator,
           &in));
       double x = 1, sum = 0;
       for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, in.world));
-      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      lose(in.world, 2);
       if (policy[0] == 'f') {
         std::uint64_t flags = 7;
         // By this call, which leaves the communicator as it was.
@@ -258,8 +241,7 @@ TEST_CASE("calls of the program's function are none of a group, and it finalizes
             expect(GCCL_Barrier(comm), GCCL_ERR_INVALID_USAGE, "barrier");
           },
           &in));
-      RANK_SUCCESS(GCCL_Barrier(world));
-      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      lose(world, 2);
       if (in_finalize) {
         expect(GCCL_Finalize(), GCCL_ERR_PEER_LOST, "finalize");
       } else {
@@ -294,13 +276,16 @@ TEST_CASE("a function that throws frees nothing less, and a second failure is re
         nullptr));
     std::uint64_t flags = 1;
     RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
-    if (rank == 3) ::kill(::getpid(), SIGKILL);
+    lose(world, 3);
     expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_PEER_LOST, "agree");
     RANK_CHECK(called == 1);
     RANK_SUCCESS(GCCL_Comm_ack_failed(world));
     RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
     RANK_CHECK(called == 1);
-    if (rank == 2) ::kill(::getpid(), SIGKILL);
+    if (rank == 2) {
+      ::usleep(500'000);  // the others may still be in that call, and no other is left to say so
+      ::kill(::getpid(), SIGKILL);
+    }
     expect(GCCL_Comm_free(&world), GCCL_ERR_INVALID_USAGE, "free");
     expect_text("a function of GCCL_On_failure threw an exception", "free");
     RANK_CHECK(called == 2);
@@ -321,8 +306,7 @@ TEST_CASE("the program hears who is left, and of a call that it has not to make 
             if (f->stage == GCCL_FAILURE_RECOVERED) *static_cast<std::string*>(to) = f->text;
           },
           &heard));
-      RANK_SUCCESS(GCCL_Barrier(world));
-      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      lose(world, 2);
       double x = 1;
       RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world));
       RANK_CHECK(x == 2);
@@ -346,7 +330,7 @@ TEST_CASE("an exception of the program's function ends the communicator on all r
       };
       int at = rank == 1 ? stage : -1;
       RANK_SUCCESS(GCCL_On_failure(world, thrower, &at));
-      lose(world, rank, 0);
+      lose(world, 0);
       for (int i = 0; i < 2; ++i) {
         double x = 1;
         expect(GCCL_Allreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_INVALID_USAGE, "thrown");
@@ -371,7 +355,7 @@ TEST_CASE("a group, and all of many requests, have ended when their wait returns
       RANK_SUCCESS(GCCL_Comm_split(world, rank < 2 ? 0 : GCCL_UNDEFINED, 0, &pair));
       RANK_SUCCESS(GCCL_On_failure(
           world, [](GCCL_Comm, const GCCL_Failure*, void*) { throw 1; }, nullptr));
-      lose(world, rank, 2);
+      lose(world, 2);
       double x = 5, y = 0, lost = 0;
       if (rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1500));

@@ -110,15 +110,14 @@ TEST_CASE("a barrier that is over by the recovery has not failed") {
 TEST_CASE("a call in place that is handed back leaves alone what lies between its blocks") {
   Job job{.size = 3, .backends = "shm"};
   job.environment["GCCL_ON_FAILURE"] = "shrink";
-  const std::vector<End> ends = run(job, [](int rank) {
+  const std::vector<End> ends = run(job, [](int) {
     gccl::Communicator world(begin());
     std::vector<int> x = {1, 2, 3, 4, 5, 6};
     const auto write_between = [&](const GCCL_Failure& f) {
       if (f.stage == GCCL_FAILURE_NOTICED) x[1] = 77;
     };
     world.on_failure(write_between);
-    world.barrier();
-    if (rank == 1) ::kill(::getpid(), SIGKILL);
+    lose(world.get(), 1);
     const std::size_t counts[] = {1, 1, 1}, displs[] = {4, 2, 0};
     expect(GCCL_Alltoallv(GCCL_IN_PLACE, nullptr, nullptr, x.data(), counts, displs, GCCL_INT32, world.get()),
            GCCL_ERR_RANKS_CHANGED, "all-to-all");
@@ -284,17 +283,16 @@ TEST_CASE("a call with a number that no rank has any more is handed back, not re
   for (const char* backends : {"shm", "tcp"}) {
     Job job{.size = 3, .backends = backends};
     job.environment["GCCL_ON_FAILURE"] = "shrink";
-    const std::vector<End> ends = run(job, [](int rank) {
+    const std::vector<End> ends = run(job, [](int) {
       GCCL_Comm world = begin(), child = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Barrier(world));
-      if (rank == 0) ::kill(::getpid(), SIGKILL);
+      lose(world, 0);
       double x = 1;
       const int ranks[] = {1, 2};
       RANK_SUCCESS(GCCL_Barrier(world));
       expect(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 2, world), GCCL_ERR_RANKS_CHANGED, "broadcast");
       expect(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 2, world), GCCL_ERR_INVALID_ARGUMENT, "broadcast anew");
       RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 1, world));
-      if (rank == 1) ::kill(::getpid(), SIGKILL);
+      lose(world, 0);  // which was rank 1
       RANK_SUCCESS(GCCL_Barrier(world));
       expect(GCCL_Comm_create(world, ranks, 2, &child), GCCL_ERR_RANKS_CHANGED, "create");
       RANK_SUCCESS(GCCL_Finalize());
@@ -306,10 +304,9 @@ TEST_CASE("a call with a number that no rank has any more is handed back, not re
 TEST_CASE("a call that is handed back reads none of its lengths, which may be for another number of ranks") {
   Job job{.size = 3, .backends = "shm"};
   job.environment["GCCL_ON_FAILURE"] = "shrink";
-  const std::vector<End> ends = run(job, [](int rank) {
+  const std::vector<End> ends = run(job, [](int) {
     const GCCL_Comm c = begin();
-    RANK_SUCCESS(GCCL_Barrier(c));
-    if (rank == 0) ::kill(::getpid(), SIGKILL);
+    lose(c, 0);
     RANK_SUCCESS(GCCL_Barrier(c));
     void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RANK_CHECK(page != MAP_FAILED);
@@ -337,8 +334,7 @@ TEST_CASE("in C++ too a call with sizes of before is handed back on all ranks, a
     job.environment["GCCL_ON_FAILURE"] = "shrink";
     const std::vector<End> ends = run(job, [](int rank) {
       gccl::Communicator world(begin());
-      world.barrier();
-      if (rank == 1) ::kill(::getpid(), SIGKILL);
+      lose(world.get(), 1);
       const std::vector<double> two(2, rank);
       std::vector<double> six(6, 5), out(2);
       const std::vector<std::size_t> counts(3, 2);
@@ -397,8 +393,7 @@ TEST_CASE("GCCL_Abort ends a call that waits for others to make the communicator
   job.environment["GCCL_ON_FAILURE"] = "shrink";
   const std::vector<End> ends = run(job, [](int rank) {
     GCCL_Comm world = begin();
-    RANK_SUCCESS(GCCL_Barrier(world));
-    if (rank == 0) ::kill(::getpid(), SIGKILL);
+    lose(world, 0);
     if (rank == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(700));
     std::thread aborts([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -64,7 +64,7 @@ TEST_CASE("resets that were counted stay counted when the communicator becomes s
         RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
         const std::uint64_t reconnects = m.reconnects, repeated = m.bytes_repeated;
         RANK_CHECK(reconnects >= 3);
-        if (rank == 2) ::kill(::getpid(), SIGKILL);
+        lose(world, 2);
         RANK_SUCCESS(GCCL_Barrier(world));
         RANK_CHECK(size_of(world) == 2);
         RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));

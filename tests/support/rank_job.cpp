@@ -209,6 +209,21 @@ void ready(GCCL_Comm comm) {
   std::fflush(stdout);
 }
 
+void leave_before(GCCL_Comm comm, int last) {
+  char left = 0;
+  if (rank_of(comm) != last) {
+    RANK_SUCCESS(GCCL_Send(&left, 1, GCCL_INT8, last, comm));
+    return;
+  }
+  for (int r = 0; r < size_of(comm); ++r)
+    if (r != last) RANK_SUCCESS(GCCL_Recv(&left, 1, GCCL_INT8, r, comm));
+}
+
+void lose(GCCL_Comm comm, int lost) {
+  leave_before(comm, lost);
+  if (rank_of(comm) == lost) ::kill(::getpid(), SIGKILL);
+}
+
 GCCL_Comm begin() {
   GCCL_Comm world = GCCL_COMM_NULL;
   RANK_SUCCESS(GCCL_Init(&world, nullptr));

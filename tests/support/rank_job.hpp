@@ -88,6 +88,11 @@ GCCL_Comm begin();
 GCCL_Comm copy_of(GCCL_Comm comm);
 // Called by a rank: a barrier, and word to the test that this rank has left it.
 void ready(GCCL_Comm comm);
+// Called by all of comm: rank `last` returns when the others have left all calls before, so that none of those fails
+// for what it does then.
+void leave_before(GCCL_Comm comm, int last);
+// The same, and then it kills itself.
+void lose(GCCL_Comm comm, int lost);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
