@@ -115,11 +115,13 @@ TEST_CASE("the time that I-calls wait for those before them counts against no li
       if (rank == 0) {
         RANK_SUCCESS(GCCL_Ibarrier(c, &passed[0]));
         RANK_SUCCESS(GCCL_Ibarrier(c, &passed[1]));
+        RANK_SUCCESS(GCCL_Send(got, 1, GCCL_INT32, 1, world));  // both have begun
         RANK_SUCCESS(GCCL_Wait(&passed[0]));
         expect(GCCL_Wait(&passed[1]), GCCL_ERR_TIMEOUT, "the second barrier");
         expect_text("barrier #2: not complete after 1000 ms (and ", "the second barrier");
         expect_text(" ms behind earlier calls); waiting for rank 1", "the second barrier");
       } else {
+        RANK_SUCCESS(GCCL_Recv(got, 1, GCCL_INT32, 0, world));
         usleep(300000);
         RANK_SUCCESS(GCCL_Barrier(c));
         sleep(4);
