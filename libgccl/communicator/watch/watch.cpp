@@ -16,6 +16,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kAskNs = 300'000'000;    // between two questions to one peer
+constexpr std::int64_t kNarrowNs = 2 * kAskNs;  // one that has gone on answers no more
 constexpr std::int64_t kFreshNs = 10 * kAskNs;  // a peer's answer counts for so long: on a busy machine they are late
 constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
@@ -409,7 +410,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
       }
       compare_left(record, p);
       compare_agreement(record, p);
-      if (p.differs_at != 0 && now_ns - p.narrowed_ns >= kAskNs) differs_before(record, p);
+      if (p.differs_at != 0 && now_ns - p.narrowed_ns >= kNarrowNs) differs_before(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
     compare_self(record);
