@@ -84,6 +84,7 @@ class Runner {
   bool await_reader();
   void pass_on_the_rest();
   bool all_ended() const;
+  bool replaced_meanwhile() const;
 
   const Job& job_;
   Guard guard_;
@@ -92,6 +93,7 @@ class Runner {
   JoinReports reports_;
   std::vector<Running> ranks_;  // spares, and what was started anew, after the job's ranks
   int restarts_left_ = 0, spares_left_ = 0;
+  unsigned looks_ = 0;  // for who has ended
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   const Output* failed_ = nullptr;  // the first of them that cannot be written, which was said
   bool by_output_ = false;          // that has decided the result, and no rank has failed since
@@ -249,11 +251,13 @@ void Runner::look_for_reports() {
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
   if (kill_at_ || failed_) return false;
-  // Nor where nobody is left to admit what would.
-  if (!r.waiting_spare() && (restarts_left_ + spares_left_ == 0 || all_ended())) return false;
+  if (!r.waiting_spare()) {
+    // Nor where nobody is left to admit what would, unless that has been done.
+    if (restarts_left_ + spares_left_ == 0 || (all_ended() && !replaced_meanwhile())) return false;
+  }
   if (!replaced_) replaced_ = exit_code_of(r.status);
   const std::string what = what_became_of(r);
-  if (restarts_left_ > 0 && !r.spare) {
+  if (restarts_left_ > 0 && !r.spare && !all_ended()) {
     --restarts_left_;
     say(what + "; starting it again");
     if (start(r.number, false, true)) return true;
@@ -266,13 +270,14 @@ bool Runner::replace(const Running& r) {
   // A spare that waits is no rank: those that are left decide by themselves what becomes of the job without it.
   if (spares_left_ == 0 && !r.waiting_spare()) return false;
   spares_left_ = std::max(spares_left_ - 1, 0);
-  say(what + (r.waits ? "" : "; a spare may take its place"));
+  say(what + (r.waits ? "" : all_ended() ? "; a spare has taken its place" : "; a spare may take its place"));
   return true;
 }
 
 // Those of ranks_ that have failed since the last look. Ranks that have ended stay zombies until all have, so that
 // their groups keep their numbers.
 std::vector<std::size_t> Runner::failures() {
+  ++looks_;
   look_for_reports();
   std::vector<std::size_t> news;
   for (Running& r : ranks_) {
@@ -284,6 +289,7 @@ std::vector<std::size_t> Runner::failures() {
       continue;
     }
     r.ended = true;
+    r.found_at = looks_;
     r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
     if (failed(r.status)) news.push_back(std::size_t(&r - ranks_.data()));
   }
@@ -369,6 +375,14 @@ void Runner::look_at_time() {
 // Nobody is left to admit those that wait.
 bool Runner::all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended || r.waits; });
+}
+
+// Where this process has not looked for some time, it finds a failure together with the good end of what had taken that
+// place: as many ranks as the job has have ended well.
+bool Runner::replaced_meanwhile() const {
+  const auto well = [](const Running& r) { return r.ended && !failed(r.status) && (!r.spare || r.was_rank); };
+  return std::ranges::count_if(ranks_, well) == std::ptrdiff_t(job_.ranks.size()) &&
+         std::ranges::any_of(ranks_, [&](const Running& r) { return well(r) && r.was_rank && r.found_at == looks_; });
 }
 
 // Waits for signals, output and room for it and for the ranks' input, and deals with all but the first. While there is

@@ -19,7 +19,8 @@ struct Running {
   Fd input;              // of a remote rank
   std::string to_write;  // to that, once there is room
   bool ended = false;
-  int status = 0;  // as from waitpid
+  int status = 0;         // as from waitpid
+  unsigned found_at = 0;  // by which of the launcher's looks
   bool stop_was_said = false;
   std::string word;  // by which it says what becomes of its joining
   // It joins a job that runs, and waits to be admitted, as far as is known; it has been a rank.

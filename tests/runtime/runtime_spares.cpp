@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,33 @@ TEST_CASE("a program under gccl launch outlives ranks that are killed, with spar
                                "rank 2 of 3: all steps from 0 on"})
         CHECK_MESSAGE(e.lines().contains(line), e.err << e.out);
     }
+}
+
+TEST_CASE("a launcher that stands still meanwhile, and sees all ends at once, knows a job that has done well") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  gccl::test::Program launcher({"launch", "-n", "3", "--spares", "2", "--timeout", "120", "--", self, "--no-skip",
+                                "--test-case=a rank of the program that is launched below"});
+  const std::string id = std::to_string(launcher.pid());
+  // Of its processes in this state those that run the program: one is the launcher's own guard.
+  const auto processes = [&](const std::string& state) {
+    std::istringstream all(gccl::test::read_text("/proc/" + id + "/task/" + id + "/children"));
+    std::size_t count = 0;
+    for (std::string pid; all >> pid;)
+      count += gccl::test::read_text("/proc/" + pid + "/stat").find("(test_runtime) " + state) != std::string::npos;
+    return count;
+  };
+  const auto comes = [](const auto& condition) {
+    const auto began = ranks::Clock::now();
+    while (!condition() && ranks::seconds_since(began) < 60) ::usleep(1000);
+    return condition();
+  };
+  REQUIRE(comes([&] { return processes("") == 5; }));
+  ::kill(launcher.pid(), SIGSTOP);
+  const bool all_ended = comes([&] { return processes("Z") == 5; });
+  ::kill(launcher.pid(), SIGCONT);
+  CHECK(all_ended);
+  const gccl::test::Ended e = launcher.wait();
+  CHECK_MESSAGE(e.code == 0, e.err << e.out);
 }
 
 TEST_CASE("ranks that outlive two failures leave the dumps of the first, all of one world") {
