@@ -303,7 +303,7 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
     const char* said;  // null: it connects
   };
   for (const Case& c : {Case{deaf.at, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
-    CAPTURE(c.said);
+    CAPTURE(std::string(c.said ? c.said : "silent"));
     std::deque<tcp_test::Rank> ranks(3);
     Addresses addresses = open_ports(&ranks);
     lead(&addresses, 2, c.at);
