@@ -112,6 +112,7 @@ void Supervisor::watch_stall() {
   const Operation* const wait = awaited();
   const Operation* const op = wait ? wait : first;
   Watch::Waiting w{.signature = (op->checked ? *op->checked : op->work.what).signature(),
+                   .follows = op->comparison && op->comparison->follows(),
                    .checks = op->checked.has_value(),
                    .sequence = op->work.what.sequence,
                    .peer = team_.rank(),

@@ -1,6 +1,9 @@
 // GCCL_Group_start to GCCL_Group_end: the calls in between are carried out together, and no failure of one is lost.
 #include <doctest/doctest.h>
 #include <malloc.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -79,6 +82,31 @@ TEST_CASE("the end of a group returns the first error of the calls in it, and ca
     GCCL_Comm_free(&c);
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+// Ranks 0 and 1 are one process. Rank 1 has what all say of their calls, that these differ, and asks what they were;
+// rank 0 still waits for rank 3, which stands still.
+TEST_CASE("of two ranks of one process that free their communicators one may be a step ahead") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends, .environment = {{"GCCL_SIZE", "4"}, {"GCCL_ALGORITHM", "allgather=ring"}}},
+          [](int process) {
+            const std::vector<int> mine = process == 0 ? std::vector{0, 1} : std::vector{process + 1};
+            std::vector<GCCL_Comm> worlds(mine.size());
+            RANK_SUCCESS(GCCL_Init_ranks(worlds.data(), mine.data(), int(mine.size()), nullptr));
+            if (any_reported()) return;
+            for (std::size_t i = 0; i < mine.size(); ++i)
+              RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, mine[i] == 3, worlds[i]));
+            RANK_SUCCESS(GCCL_Group_start());
+            for (const GCCL_Comm world : worlds) RANK_SUCCESS(GCCL_Barrier(world));
+            RANK_SUCCESS(GCCL_Group_end());
+            if (process == 0) ::usleep(100'000);
+            if (process == 2) {
+              ::signal(SIGALRM, [](int) { ::usleep(600'000); });
+              const itimerval soon{{0, 0}, {0, 20'000}};
+              RANK_CHECK(::setitimer(ITIMER_REAL, &soon, nullptr) == 0);
+            }
+            expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
+          });
 }
 
 TEST_CASE("calls that wait for other ranks right away are refused where one thread would have to make theirs, too") {

@@ -51,6 +51,8 @@ class Comparison {
   bool ends_call() const { return of_ == Of::results; }
   // It frees the communicator; else it only precedes a call, or follows one.
   bool frees() const { return of_ == Of::digests || of_ == Of::failures || of_ == Of::histories; }
+  // It comes after another gathering, in the same call.
+  bool follows() const { return of_ == Of::failures || of_ == Of::histories; }
   // The digests differ: the histories say in what.
   bool needs_histories() const;
   // They agree, and do not say all that has failed.

@@ -49,6 +49,7 @@ bool Watch::waits_for_call(const Record& record, const Record& other, bool may_f
   const Waiting& w = record.waiting_;
   switch (w.in) {
     case In::collective:
+      if (w.follows) return false;
       return std::int32_t(w.sequence - other.history.last()) > 0 &&
              (((w.receives || may_find_room) && w.peer == other.rank_) || depends_on(record, other.rank_));
     case In::recv: return w.peer == other.rank_ && std::int32_t(w.message - other.messages.sent(record.rank_)) > 0;

@@ -50,6 +50,7 @@ class Watch {
   struct Waiting {
     In in = In::nothing;
     std::uint64_t signature = 0;
+    bool follows = false;        // another collective of the same call, which ranks come to by themselves
     bool checks = false;         // not in that call yet, or any more: in GCCL_CHECK's comparison
     std::uint32_t sequence = 0;  // of a collective
     Rank peer = 0;               // waited for
@@ -62,6 +63,7 @@ class Watch {
     std::uint32_t message = 0;  // recv, send: of those from or to that rank the how manyth
     bool open() const { return in != In::nothing; }
     bool agrees() const { return Watch::agrees(in); }
+    bool same_call(const Waiting& o) const { return in == o.in && sequence == o.sequence && message == o.message; }
   };
 
   // Between ranks' calls.
@@ -213,6 +215,7 @@ class Watch {
   void heard(Link& link);
   void compare(Record& record, Peer& peer, const Note& note);
   void narrow(Record& record, Peer& peer);
+  void go_on_narrowing(Record& record, Peer& peer, bool anew);
   void differs_before(Record& record, const Peer& peer);
   void compare_lengths(Record& record, const Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
