@@ -113,8 +113,16 @@ void live(const GrowTimeline& t, const Grown& g, int process) {
   } else {
     GCCL_Comm world = grown::begin_of(t.members);
     RANK_SUCCESS(GCCL_Barrier(world));
-    if (t.first.contains(process)) ::kill(::getpid(), SIGKILL);
     if (!t.first.empty()) {
+      // The first of them to go lets the others go when all have left what was before.
+      const int first = *t.first.begin();
+      leave_before(world, first);
+      char go = 0;
+      for (const int other : t.first) {
+        if (other != first && process == first) (void)GCCL_Send(&go, 1, GCCL_INT8, other, world);
+        if (other != first && process == other) (void)GCCL_Recv(&go, 1, GCCL_INT8, first, world);
+      }
+      if (t.first.contains(process)) ::kill(::getpid(), SIGKILL);
       GCCL_Result r = GCCL_SUCCESS;
       while (r == GCCL_SUCCESS) r = GCCL_Barrier(world);
       expect(r, GCCL_ERR_PEER_LOST, "barrier");
