@@ -48,6 +48,30 @@ TEST_CASE("the first call that differs is named where ranks wait in a later one"
       });
 }
 
+// Rank 1 no longer keeps the first calls, and waits in another communicator's.
+TEST_CASE("calls that differ are reported soon also where the other rank has gone on and says no more") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm c = copy_of(world);
+      for (int i = 0; i < 200; ++i)
+        RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, i == 2 && rank == 1 ? 1 : 0, c));
+      if (rank == 2) ::sleep(6);
+      const auto began = Clock::now();
+      float x = 1, y = 0;
+      const GCCL_Result result = GCCL_Reduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, 0, c);
+      if (rank == 0) {
+        expect(result, GCCL_ERR_MISMATCH, "reduce");
+        expect_text("made other calls before its call #", "reduce");
+        RANK_CHECK(seconds_since(began) < 5);
+      }
+      if (rank == 1) RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, 0, c));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      GCCL_Comm_free(&c);
+      GCCL_Finalize();
+    });
+}
+
 TEST_CASE("ranks of a smaller communicator are named with their world ranks") {
   check({.size = 4, .backends = "shm"}, [](int rank) {
     const GCCL_Comm world = begin();

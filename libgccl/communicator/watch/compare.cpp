@@ -12,6 +12,7 @@ namespace {
 
 // Where peers wait for each other by what they say, they must say so for so long.
 constexpr std::int64_t kSeenNs = 500'000'000;
+constexpr std::int64_t kNarrowNs = 600'000'000;  // a peer that does not say for so long what it called has gone on
 
 }  // namespace
 
@@ -61,13 +62,23 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
 // The first call that differs comes after `confirmed`, and `differs_at`, the same call on both ranks, is not before it:
 // the peer is asked for the one halfway.
 void Watch::narrow(Record& record, Peer& peer) {
-  if (peer.differs_at == 0) return;
+  if (peer.differs_at == 0 || !record.differs_.what.ok()) return;
   const std::uint32_t among = peer.differs_at - peer.confirmed;
   const std::uint32_t later = record.history.last() - peer.differs_at;
   const std::uint32_t back = std::min(among / 2, History::kKept - 2 - std::min(later, History::kKept - 2));
   if (back == 0) return differs_before(record, peer);
+  const std::uint32_t halfway = peer.differs_at - back;
+  if (std::exchange(peer.asked_for, halfway) == halfway) return;  // other notes come meanwhile
   peer.narrowed_ns = now_ns_;
-  note_call(record, peer, peer.differs_at - back, kOfCall | kQuestion);
+  note_call(record, peer, halfway, kOfCall | kQuestion);
+}
+
+// `anew`: in another call than before, in which the peer may be, too.
+void Watch::go_on_narrowing(Record& record, Peer& peer, bool anew) {
+  if (peer.differs_at == 0) return;
+  if (anew) peer.asked_for = 0;
+  if (peer.asked_for != 0 && now_ns_ - peer.narrowed_ns >= kNarrowNs) return differs_before(record, peer);
+  narrow(record, peer);
 }
 
 // As far as is known, or kept.

@@ -63,8 +63,9 @@ struct Watch::Peer {
   std::int64_t asked_ns = 0;
   std::uint32_t confirmed = 0;   // calls up to here are the same
   std::uint32_t differs_at = 0;  // up to here one differs, and this one is the same; 0: not known to
-  std::int64_t narrowed_ns = 0;  // when the peer was asked for one between the two
-  std::optional<Note> state;     // what it last said that it is in
+  std::uint32_t asked_for = 0;   // a call between the two, and when; 0: none in this call
+  std::int64_t narrowed_ns = 0;
+  std::optional<Note> state;  // what it last said that it is in
   std::int64_t heard_ns = 0;
   std::int64_t agrees_since_ns = 0;  // while this rank waits for it in another call; 0: it does not
   std::vector<Note> ahead;           // of calls that this rank has not begun

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
@@ -16,7 +17,6 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kAskNs = 300'000'000;    // between two questions to one peer
-constexpr std::int64_t kNarrowNs = 2 * kAskNs;  // one that has gone on answers no more
 constexpr std::int64_t kFreshNs = 10 * kAskNs;  // a peer's answer counts for so long: on a busy machine they are late
 constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
@@ -393,7 +393,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock) return {};
   now_ns_ = now_ns;
-  record.waiting_ = waiting;
+  const bool anew = !waiting.same_call(std::exchange(record.waiting_, waiting));
   if (!failed_) {
     poll();
     if (waiting.open() && waiting.peer < record.world_rank_.size() && waiting.peer != record.rank_)
@@ -410,7 +410,7 @@ Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns)
       }
       compare_left(record, p);
       compare_agreement(record, p);
-      if (p.differs_at != 0 && now_ns - p.narrowed_ns >= kNarrowNs) differs_before(record, p);
+      go_on_narrowing(record, p, anew);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
     compare_self(record);
