@@ -82,7 +82,8 @@ TEST_CASE("no better machine is slower, as it keeps the choice where another one
     words.insert(words.end(), call.begin(), call.end());
     const Ended e = run_gccl(words);
     REQUIRE(e.code == 0);
-    for (const Json& w : Json::parse(e.out)["what_if"]) CHECK_MESSAGE(w["saves_percent"] >= 0, w.dump());
+    const Json answer = Json::parse(e.out);
+    for (const Json& w : answer["what_if"]) CHECK_MESSAGE(w["saves_percent"] >= 0, w.dump());
   }
 }
 
