@@ -38,6 +38,8 @@ std::int32_t catch_up(GCCL_Comm comm, std::int32_t step) {
 // Steps, each an all-reduce. Rank 1 kills itself before step 10, and the process that has come in its place before step
 // 25.
 void live() {
+  const char* const go = std::getenv("GCCL_TEST_GO");  // a file to wait for
+  while (go && ::access(go, F_OK) != 0) ::usleep(1000);
   GCCL_Comm comm = GCCL_COMM_NULL;
   MUST_SUCCEED(GCCL_Init(&comm, nullptr));
   int rank = -1, size = 0, joined = 0;
@@ -92,8 +94,10 @@ TEST_CASE("a program under gccl launch outlives ranks that are killed, with spar
 
 TEST_CASE("a launcher that stands still meanwhile, and sees all ends at once, knows a job that has done well") {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const gccl::test::Folder folder;
   gccl::test::Program launcher({"launch", "-n", "3", "--spares", "2", "--timeout", "120", "--", self, "--no-skip",
-                                "--test-case=a rank of the program that is launched below"});
+                                "--test-case=a rank of the program that is launched below"},
+                               {.environment = {"GCCL_TEST_GO=" + (folder.path / "go").string()}});
   const std::string id = std::to_string(launcher.pid());
   // Of its processes in this state those that run the program: one is the launcher's own guard.
   const auto processes = [&](const std::string& state) {
@@ -110,6 +114,7 @@ TEST_CASE("a launcher that stands still meanwhile, and sees all ends at once, kn
   };
   REQUIRE(comes([&] { return processes("") == 5; }));
   ::kill(launcher.pid(), SIGSTOP);
+  folder.write("go", "");
   const bool all_ended = comes([&] { return processes("Z") == 5; });
   ::kill(launcher.pid(), SIGCONT);
   CHECK(all_ended);
