@@ -65,7 +65,8 @@ TEST_CASE("calls that differ are reported soon also where the other rank has gon
         expect_text("made other calls before its call #", "reduce");
         RANK_CHECK(seconds_since(began) < 5);
       }
-      if (rank == 1) RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, 0, c));
+      // Where rank 0 has reported it by then, this is that error.
+      if (rank == 1) static_cast<void>(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, 0, c));
       RANK_SUCCESS(GCCL_Barrier(world));
       GCCL_Comm_free(&c);
       GCCL_Finalize();
