@@ -40,6 +40,10 @@ TEST_CASE("a difference in what moves nothing is named where the communicator is
       expect_text("broadcast #11 of 0 x f32, root 1", "barrier or free");
       expect_text("broadcast #11 of 0 x f32, root 3", "barrier or free");
       expect_text("rank 2", "barrier or free");
+      if (says("Comm_free")) {
+        expect_text("rank 0 called broadcast #11 of 0 x f32, root 1", "free");
+        expect_text("rank 2 called broadcast #11 of 0 x f32, root 3", "free");
+      }
       if (c) RANK_SUCCESS(GCCL_Comm_free(&c));
       // In Finalize likewise.
       RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 0 ? 1 : 0, world));
