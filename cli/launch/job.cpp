@@ -251,13 +251,12 @@ void Runner::look_for_reports() {
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
   if (kill_at_ || failed_) return false;
-  if (!r.waiting_spare()) {
-    // Nor where nobody is left to admit what would, unless that has been done.
-    if (restarts_left_ + spares_left_ == 0 || (all_ended() && !replaced_meanwhile())) return false;
-  }
+  // Nor where nobody is left to admit what would, unless that has been done.
+  const bool over = all_ended();
+  if (!r.waiting_spare() && (restarts_left_ + spares_left_ == 0 || (over && !replaced_meanwhile()))) return false;
   if (!replaced_) replaced_ = exit_code_of(r.status);
   const std::string what = what_became_of(r);
-  if (restarts_left_ > 0 && !r.spare && !all_ended()) {
+  if (restarts_left_ > 0 && !r.spare && !over) {
     --restarts_left_;
     say(what + "; starting it again");
     if (start(r.number, false, true)) return true;
@@ -270,7 +269,7 @@ bool Runner::replace(const Running& r) {
   // A spare that waits is no rank: those that are left decide by themselves what becomes of the job without it.
   if (spares_left_ == 0 && !r.waiting_spare()) return false;
   spares_left_ = std::max(spares_left_ - 1, 0);
-  say(what + (r.waits ? "" : all_ended() ? "; a spare has taken its place" : "; a spare may take its place"));
+  say(what + (r.waits ? "" : over ? "; a spare has taken its place" : "; a spare may take its place"));
   return true;
 }
 

@@ -70,7 +70,7 @@ void Watch::narrow(Record& record, Peer& peer) {
   const std::uint32_t halfway = peer.differs_at - back;
   if (std::exchange(peer.asked_for, halfway) == halfway) return;  // other notes come meanwhile
   peer.narrowed_ns = now_ns_;
-  note_call(record, peer, halfway, kOfCall | kQuestion);
+  note_call(record, peer, halfway, kQuestion);
 }
 
 // `anew`: in another call than before, in which the peer may be, too.

@@ -247,7 +247,7 @@ void Watch::poll() {
 
 // ---- What is said ----
 
-void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t flags) {
+void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t also) {
   History::Entry e;
   if (!record.history.find(sequence, &e)) return;
   Note note;
@@ -258,7 +258,7 @@ void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequ
   note.sequence = sequence;
   note.peer = e.root;
   note.element_bytes = e.element_bytes;
-  note.flags = flags;
+  note.flags = kOfCall | also;
   send(record.world_rank_[peer.rank], note);
 }
 
@@ -326,7 +326,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
   peer.asked_ns = now_ns;
   const std::uint32_t last = record.history.last();
   for (std::uint32_t left = std::min(last - peer.confirmed, kCallsPerQuestion); left-- > 0;)
-    note_call(record, peer, last - left, kOfCall);
+    note_call(record, peer, last - left);
   note_lengths(record, peer);
   Note note = state_of(record, peer);
   note.flags |= kQuestion;
@@ -336,7 +336,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
 // With this rank's call of the same number, so that both find out.
 void Watch::answer(Record& record, Peer& peer, const Note& question) {
   if (std::int32_t(record.history.last() - question.sequence) >= 0 && question.sequence > 0)
-    note_call(record, peer, question.sequence, kOfCall);
+    note_call(record, peer, question.sequence);
   note_lengths(record, peer);
   Note note = state_of(record, peer);
   note.flags |= kAnswer;
@@ -373,7 +373,7 @@ void Watch::heard(Link& link) {
   if (note.flags & kLengths) return compare_lengths(r, peer, note);
   compare(r, peer, note);
   if (note.flags & kOfCall) {
-    if (note.flags & kQuestion) note_call(r, peer, note.sequence, kOfCall);
+    if (note.flags & kQuestion) note_call(r, peer, note.sequence);
     return;
   }
   peer.heard_ns = now_ns_;

@@ -205,7 +205,7 @@ class Watch {
   void ask(Record& record, Peer& peer, std::int64_t now_ns);
   void answer(Record& record, Peer& peer, const Note& question);
   Note state_of(const Record& record, const Peer& reader) const;
-  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t flags);
+  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence, std::uint8_t also = 0);
   void note_lengths(const Record& record, const Peer& peer);
   void send(Rank world, const Letter& letter);
   void flush(Link& link);
