@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,15 +11,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "cli/launch/child.hpp"
 #include "cli/launch/guard.hpp"
-#include "cli/launch/output.hpp"
+#include "cli/launch/job_output.hpp"
 #include "cli/launch/running.hpp"
 #include "cli/output.hpp"
 #include "libgccl/bootstrap/deadline.hpp"
@@ -33,18 +31,11 @@ namespace gccl::launch {
 namespace {
 
 constexpr int kWrongUsage = 2, kTimedOut = 124, kNobodyLeft = 1;
-// When all ranks have ended, others may still hold their pipes: each pipe is read so often, by which all that one can
-// hold is read, and what comes later for so long.
-constexpr std::int64_t kReadsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
+// When all ranks have ended, others may still hold their pipes: what these hold is read, and what comes later for so
+// long.
 constexpr std::int64_t kDrainMs = 200;
 // Once the job has been asked to end, a reader that has taken nothing for so long is not waited for.
 constexpr std::int64_t kReaderMs = 1000;
-
-struct Stream {
-  Fd from;
-  TaggedStream lines;
-  std::int64_t reads_left = INT64_MAX;
-};
 
 bool make_pipe(Fd* read_end, Fd* write_end) {
   int ends[2];
@@ -64,8 +55,6 @@ class Runner {
  private:
   bool start(unsigned number, bool spare, bool joins);
   int await_exec(int failure);
-  [[noreturn]] void become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors,
-                           bool joins, const std::string& report);
   bool replace(const Running& r);
   void look_for_reports();
   static void pass_input(Running& r, const std::string& more);
@@ -78,7 +67,7 @@ class Runner {
   void on_signals();
   int wait_ms() const;
   void look_at_time();
-  void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable_line(text))); }
+  void say(const std::string& text) { output_.say(fmt::format("gccl launch: {}\n", printable_line(text))); }
   bool drain(int timeout_ms);
   void look_at_output();
   bool await_reader();
@@ -94,10 +83,8 @@ class Runner {
   std::vector<Running> ranks_;  // spares, and what was started anew, after the job's ranks
   int restarts_left_ = 0, spares_left_ = 0;
   unsigned looks_ = 0;  // for who has ended
-  Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
-  const Output* failed_ = nullptr;  // the first of them that cannot be written, which was said
-  bool by_output_ = false;          // that has decided the result, and no rank has failed since
-  std::vector<std::unique_ptr<Stream>> streams_;
+  JobOutput output_;
+  bool by_output_ = false;           // it could not be written, which decided the result, and no rank has failed since
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<int> replaced_;      // of the first process that failed and was to be replaced
   std::optional<Deadline> limit_;    // of the whole job's time
@@ -105,42 +92,6 @@ class Runner {
   int kills_ = 0;
   bool asked_to_end_ = false;  // by a signal, or by the limit of time
 };
-
-// In the child, between fork and exec.
-void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors, bool joins,
-                    const std::string& report) {
-  setpgid(0, 0);           // so that signals reach what the program starts, too
-  guard_.watch(getpid());  // before there is anything that would outlive a launcher that is killed now
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(1);  // it has died already
-  if (!in && (!reads || isatty(0))) in = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (in) dup2(in.get(), 0);
-  if (out) dup2(out.get(), 1);
-  if (err) dup2(err.get(), 2);
-  if (process.core >= 0) {
-    cpu_set_t* cores = CPU_ALLOC(std::size_t(process.core) + 1);
-    const std::size_t bytes = CPU_ALLOC_SIZE(std::size_t(process.core) + 1);
-    CPU_ZERO_S(bytes, cores);
-    CPU_SET_S(std::size_t(process.core), bytes, cores);
-    sched_setaffinity(0, bytes, cores);  // a matter of speed only
-    CPU_FREE(cores);
-  }
-  // Of the launcher's own surroundings: ranks make the job, and spares have no rank.
-  for (const char* name : {"GCCL_RANK", "GCCL_SIZE", "GCCL_LOCAL_RANK", "GCCL_LOCAL_SIZE", "GCCL_JOIN", kJoinReport})
-    unsetenv(name);
-  for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
-  if (joins) setenv("GCCL_JOIN", "1", 1);
-  if (!report.empty()) setenv(kJoinReport, report.c_str(), 1);
-  std::vector<char*> argv;
-  for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-  execvp(argv[0], argv.data());
-  const int error = errno;
-  [[maybe_unused]] const ssize_t n = write(errors, &error, sizeof error);
-  _exit(kNotFound);
-}
 
 // False, and result_ set, when the process cannot be started.
 bool Runner::start(unsigned number, bool spare, bool joins) {
@@ -163,19 +114,22 @@ bool Runner::start(unsigned number, bool spare, bool joins) {
     return false;
   }
   if (pid == 0)
-    become(process, !joins && number == 0, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
-           failure_write.get(), joins, r.word.empty() ? "" : reports_.place(r.word));
+    become(process, guard_,
+           {.launcher = launcher,
+            .mask = old_mask_,
+            .reads = !joins && number == 0,
+            .joins = joins,
+            .report = r.word.empty() ? "" : reports_.place(r.word),
+            .in = std::move(in_read),
+            .out = std::move(out_write),
+            .err = std::move(err_write),
+            .failure = failure_write.get()});
   setpgid(pid, pid);  // whichever of the two comes first
   r.pid = pid;
   r.input = std::move(in_write);
   ranks_.push_back(std::move(r));
-  if (job_.tag) {
-    const std::string tag = fmt::format("[{}{}] ", spare ? "spare " : "", number);
-    for (auto& [fd, to] : {std::pair(&out_read, &out_), std::pair(&err_read, &err_)}) {
-      fcntl(fd->get(), F_SETFL, O_NONBLOCK);
-      streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
-    }
-  }
+  if (job_.tag)
+    output_.add(std::move(out_read), std::move(err_read), fmt::format("[{}{}] ", spare ? "spare " : "", number));
   if (process.remote) {
     fcntl(ranks_.back().input.get(), F_SETFL, O_NONBLOCK);
     pass_input(ranks_.back(), process.input);
@@ -250,7 +204,7 @@ void Runner::look_for_reports() {
 
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
-  if (kill_at_ || failed_) return false;
+  if (kill_at_ || output_.failed()) return false;
   // Nor where nobody is left to admit what would, unless that has been done.
   const bool over = all_ended();
   if (!r.waiting_spare() && (restarts_left_ + spares_left_ == 0 || (over && !replaced_meanwhile()))) return false;
@@ -318,10 +272,10 @@ void Runner::heed_failure(const Running& r) {
   const bool by_output = std::exchange(by_output_, false);
   const bool first = !result_ || by_output;
   // A rank that dies of an output that cannot be written adds nothing to what was said of that.
-  const bool of_output = failed_ && exit_code_of(r.status) == 128 + SIGPIPE;
+  const bool of_output = output_.failed() && exit_code_of(r.status) == 128 + SIGPIPE;
   const bool quiet = of_output || lost_its_reader(r.status);
   // An error keeps its exit code although what the rank said of it could not be written.
-  if (!result_ || (by_output && failed_ == &err_ && !of_output)) result_ = exit_code_of(r.status);
+  if (!result_ || (by_output && output_.standard_error_failed() && !of_output)) result_ = exit_code_of(r.status);
   if (job_.keep_going && !kill_at_) {
     if (!quiet) say(what_became_of(r) + (first && !all_ended() ? "; the others go on" : ""));
   } else if (first) {
@@ -384,60 +338,43 @@ bool Runner::replaced_meanwhile() const {
          std::ranges::any_of(ranks_, [&](const Running& r) { return well(r) && r.was_rank && r.found_at == looks_; });
 }
 
-// Waits for signals, output and room for it and for the ranks' input, and deals with all but the first. While there is
-// no room ranks are not read, and wait as they would on a terminal. False where there was nothing to read of any.
+// Waits for signals, output and room for it and for the ranks' input, and deals with all but the first. False where
+// there was nothing to read of any rank.
 bool Runner::drain(int timeout_ms) {
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}, {reports_.descriptor(), POLLIN, 0}};
-  for (Output* o : {&out_, &err_}) polled.push_back({o->waits() ? o->descriptor() : -1, POLLOUT, 0});
   const std::size_t before = polled.size();
-  for (const auto& s : streams_)
-    polled.push_back({s->lines.to().waits() || s->reads_left == 0 ? -1 : s->from.get(), POLLIN, 0});
+  output_.wait_for(polled);
   const std::size_t behind = polled.size();
   for (const Running& r : ranks_)
     if (!r.to_write.empty() && r.input) polled.push_back({r.input.get(), POLLOUT, 0});
   if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return false;
   for (Running& r : ranks_)
     if (!r.to_write.empty() && r.input) pass_input(r, {});
-  out_.flush();
-  err_.flush();
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    TaggedStream& lines = streams_[i]->lines;
-    const bool reads = polled[before + i].revents != 0 && !lines.to().waits();
-    if (reads) --streams_[i]->reads_left;
-    if (reads ? lines.drain(streams_[i]->from.get()) : !lines.to().error()) std::swap(streams_[kept++], streams_[i]);
-  }
-  streams_.resize(kept);
+  const bool any = output_.pass_on(std::span(polled).subspan(before, behind - before));
   look_at_output();
-  return std::any_of(polled.begin() + std::ptrdiff_t(before), polled.begin() + std::ptrdiff_t(behind),
-                     [](const pollfd& p) { return p.revents != 0; });
+  return any;
 }
 
 // An output that cannot be written fails the job, unless it fails already: standard error, too, where nothing can be
-// reported. A reader that left is no failure of its own.
+// reported.
 void Runner::look_at_output() {
-  for (const Output* o : {&out_, &err_}) {
-    if (failed_ || o->error() == 0 || o->error() == EPIPE) continue;
-    failed_ = o;
-    say(fmt::format("output cannot be written: {}", std::generic_category().message(o->error())));
-    if (!result_) result_ = kWrongUsage, by_output_ = true;
-  }
+  const int error = output_.new_failure();
+  if (error == 0) return;
+  say(fmt::format("output cannot be written: {}", std::generic_category().message(error)));
+  if (!result_) result_ = kWrongUsage, by_output_ = true;
 }
 
 // Until all that was read is written. False where that is given up.
 bool Runner::await_reader() {
-  const auto left = [this] { return out_.left() + err_.left(); };
-  std::size_t before = left();
+  std::size_t before = output_.left();
   for (Deadline end = Deadline::in_ms(kReaderMs); before > 0;) {
-    pollfd polled[] = {{signals_.get(), POLLIN, 0},
-                       {out_.waits() ? out_.descriptor() : -1, POLLOUT, 0},
-                       {err_.waits() ? err_.descriptor() : -1, POLLOUT, 0}};
-    poll(polled, 3, asked_to_end_ ? end.poll_ms() : -1);
+    std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+    output_.wait_for_room(polled);
+    poll(polled.data(), polled.size(), asked_to_end_ ? end.poll_ms() : -1);
     const bool was_asked = asked_to_end_;
     on_signals();
-    out_.flush();
-    err_.flush();
-    if (std::exchange(before, left()) != left() || was_asked != asked_to_end_)
+    output_.flush();
+    if (std::exchange(before, output_.left()) != output_.left() || was_asked != asked_to_end_)
       end = Deadline::in_ms(kReaderMs);
     else if (asked_to_end_ && end.passed())
       return false;
@@ -448,18 +385,18 @@ bool Runner::await_reader() {
 // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager), unless
 // the job was asked to end.
 void Runner::pass_on_the_rest() {
-  for (const auto& s : streams_) s->reads_left = kReadsOfPipe;
+  output_.read_what_pipes_hold();
   do {
     if (!await_reader()) return;
   } while (drain(0));
-  for (Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) {
+  for (Deadline end = Deadline::in_ms(kDrainMs); output_.any_pipes() && !end.passed();) {
     drain(end.poll_ms());
     on_signals();
-    const bool waits = out_.waits() || err_.waits();
+    const bool waits = output_.left() > 0;
     if (!await_reader()) return;
     if (waits) end = Deadline::in_ms(kDrainMs);  // the reader's time does not count
   }
-  for (const auto& s : streams_) s->lines.finish();
+  output_.finish();
   await_reader();
 }
 
