@@ -2,107 +2,21 @@
 // counted here step by step. And the algorithms that README and docs/algorithms.md show.
 #include <doctest/doctest.h>
 
-#include <bit>
-#include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "examples/algorithm/exchange.cpp"
 #include "libgccl/verify/verify.hpp"
 #include "sim/flow/cost_check.hpp"
+#include "tests/algorithms/formula.hpp"
+#include "tests/support/project.hpp"
 
 using namespace gccl;
+using namespace gccl::test;
 using enum Collective;
 
 namespace algorithms_stated {
-
-// A formula of a row: sums, products (also of factors side by side), quotients, ceil(), floor(), log2 of a variable,
-// and p, the largest power of two that is at most n.
-class Formula {
- public:
-  Formula(std::string_view text, const std::map<char, double>& variables) : text_(text), variables_(variables) {}
-
-  double value() {
-    const double v = sum();
-    if (!text_.empty()) throw std::invalid_argument("what is \"" + std::string(text_) + "\"?");
-    return v;
-  }
-
- private:
-  bool take(std::string_view word) {
-    while (text_.starts_with(' ')) text_.remove_prefix(1);
-    if (!text_.starts_with(word)) return false;
-    text_.remove_prefix(word.size());
-    return true;
-  }
-  double sum() {
-    double v = product();
-    for (;;) {
-      if (take("+"))
-        v += product();
-      else if (take("-"))
-        v -= product();
-      else
-        return v;
-    }
-  }
-  double product() {
-    double v = factor();
-    for (;;) {
-      if (take("/")) {
-        v /= factor();
-        continue;
-      }
-      take("");
-      if (text_.empty() || text_.front() == '+' || text_.front() == '-' || text_.front() == ')') return v;
-      v *= factor();
-    }
-  }
-  double enclosed() {
-    const double v = sum();
-    if (!take(")")) throw std::invalid_argument("no ) before \"" + std::string(text_) + "\"");
-    return v;
-  }
-  double factor() {
-    if (take("ceil(")) return std::ceil(enclosed());
-    if (take("floor(")) return std::floor(enclosed());
-    if (take("log2")) return std::log2(factor());
-    if (take("(")) return enclosed();
-    take("");
-    if (text_.empty()) throw std::invalid_argument("ends too soon");
-    const char c = text_.front();
-    text_.remove_prefix(1);
-    if (c >= '0' && c <= '9') return c - '0';
-    return variables_.at(c);
-  }
-
-  std::string_view text_;
-  const std::map<char, double>& variables_;
-};
-
-struct Stated {
-  double value;
-  bool bound;  // "at most"
-};
-
-// The part of "FORMULA; other n: FORMULA" that holds for these variables: the second one where n is no power of two
-// ("odd n": where it is odd).
-Stated stated(std::string_view text, const std::map<char, double>& variables) {
-  if (const std::size_t at = text.find("; "); at != text.npos) {
-    const std::string_view rest = text.substr(at + 2);
-    const std::size_t colon = rest.find(": ");
-    const auto x = std::uint64_t(variables.at(rest.substr(0, colon).back()));
-    const bool second = rest.starts_with("odd ") ? x % 2 == 1 : !std::has_single_bit(x);
-    text = second ? rest.substr(colon + 2) : text.substr(0, at);
-  }
-  const bool bound = text.starts_with("at most ");
-  if (bound) text.remove_prefix(8);
-  return {Formula(text, variables).value(), bound};
-}
 
 struct Counted {
   Count steps = 0, elements = 0;
@@ -232,14 +146,6 @@ void check_stated(const Algorithm& a) {
   CHECK(closest_bytes > 0.8);
 }
 
-std::string content(const std::string& file) {
-  std::ifstream in(std::string(GCCL_SOURCE_DIR "/") + file);
-  REQUIRE_MESSAGE(in, file);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 TEST_CASE("every row names its source, and its schedule takes the steps and sends the bytes that it states") {
   for (const Algorithm& a : algorithms()) check_stated(a);
 }
@@ -256,10 +162,11 @@ TEST_CASE("what formulas mean") {
 }
 
 TEST_CASE("the algorithm that README shows is the library's") {
-  const std::string page = content("README.md");
+  const std::string page = read_text(kRoot / "README.md");
   const std::size_t begin = page.find("```cpp\nSchedule") + 7, end = page.find("```\n", begin);
   REQUIRE(begin < end);
-  CHECK(content("libgccl/algorithms/parts/ring.cpp").find(page.substr(begin, end - begin)) != std::string::npos);
+  CHECK(read_text(kRoot / "libgccl/algorithms/parts/ring.cpp").find(page.substr(begin, end - begin)) !=
+        std::string::npos);
 }
 
 TEST_CASE("the worked example of docs/algorithms.md is an algorithm like any other") {
@@ -271,8 +178,8 @@ TEST_CASE("the worked example of docs/algorithms.md is an algorithm like any oth
   CHECK(tallies[0].proved());
   CHECK(tallies[0].unfit > 0);
   CHECK(sim::wrong_cost(example).value_or("") == "");
-  CHECK(content("docs/algorithms.md").find("```cpp\n" + content("examples/algorithm/exchange.cpp") + "```\n") !=
-        std::string::npos);
+  CHECK(read_text(kRoot / "docs/algorithms.md")
+            .find("```cpp\n" + read_text(kRoot / "examples/algorithm/exchange.cpp") + "```\n") != std::string::npos);
 }
 
 }  // namespace algorithms_stated
