@@ -272,9 +272,11 @@ void Port::say_last_words() {
   auto pause = std::chrono::microseconds(20);
   bool said = false;
   const auto on_its_way = [&](const auto& l) { return l && l->connected() && !l->delivered(checks && !said, &done_); };
-  while (fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS && Clock::now() < began + limit &&
+  bool last = false;  // what has come by the end counts, however late this thread is
+  while (!last && fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS &&
          std::ranges::none_of(links_, [](const auto& l) { return l && l->transfers(); }) &&
          std::ranges::count_if(links_, on_its_way) > 0) {
+    last = Clock::now() >= began + limit;
     // Where it takes longer than a moment, the kernel delivers what is left, unless the peer writes anything meanwhile.
     if (Clock::now() > began + leaves_after && !std::exchange(said, true)) say_leaving();
     for (const auto& link : links_)
