@@ -37,6 +37,11 @@ std::string shown(const json& v) {
   return text;
 }
 
+// 4.0 or 1e6, as many programs write whole numbers, and JSON Schema has them; those that a double has for certain.
+bool is_whole(const json& v) {
+  return v.is_number_float() && std::abs(v.get<double>()) <= 0x1p53 && v.get<double>() == std::floor(v.get<double>());
+}
+
 std::string line_and_column(std::string_view text, std::size_t at) {
   at = std::min(at ? at - 1 : 0, text.size());
   const auto line = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n') + 1;
@@ -243,6 +248,8 @@ std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
     v = value_->get<std::int64_t>();
   } else if (value_->is_number_integer()) {
     v = value_->get<std::int64_t>();
+  } else if (is_whole(*value_)) {
+    v = std::int64_t(value_->get<double>());
   } else {
     wrong();
   }
@@ -261,7 +268,8 @@ std::uint64_t Node::bytes(std::uint64_t most) const {
   std::optional<double> v;
   if (is_string())
     v = size_of_text(value_->get_ref<const std::string&>());
-  else if (value_->is_number_unsigned() || (value_->is_number() && value_->get<double>() >= kSizesEnd))
+  else if (value_->is_number_unsigned() || (value_->is_number() && value_->get<double>() >= kSizesEnd) ||
+           (is_whole(*value_) && value_->get<double>() >= 0))
     v = value_->get<double>();
   if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
   const std::uint64_t bytes = *v >= kSizesEnd                ? UINT64_MAX
@@ -297,12 +305,11 @@ std::filesystem::path Node::path() const {
   return (file().parent_path() / name).lexically_normal();
 }
 
-std::string format_bytes(std::uint64_t bytes) {
-  static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+std::string format_bytes(double bytes) {
+  static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t u = 0;
-  double v = double(bytes);
-  while (v >= 1024 && u + 1 < std::size(kUnits)) v /= 1024, ++u;
-  return fmt::format("{:.4g} {}", v, kUnits[u]);
+  while (bytes >= 1024 && u + 1 < std::size(kUnits)) bytes /= 1024, ++u;
+  return fmt::format("{:.4g} {}", bytes, kUnits[u]);
 }
 
 std::string valid_text(const std::string& text) {

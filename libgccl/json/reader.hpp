@@ -89,7 +89,7 @@ class Node {
 using gccl::parse_bytes;
 using gccl::parse_nanos;
 // 1048576 to "1 MiB", exact where it is whole, else with three digits.
-std::string format_bytes(std::uint64_t bytes);
+std::string format_bytes(double bytes);
 // A text with what is no UTF-8 in it replaced: the name of a file, say, which a document shall hold.
 std::string valid_text(const std::string& text);
 // Replaces control characters in all its texts: a label or a note with a line end would tear a table apart.

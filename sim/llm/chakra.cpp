@@ -116,12 +116,14 @@ struct Attribute {
   double number = NAN;
   std::uint64_t integer = 0;
   bool counts = false;      // an integer of at least 0
+  bool whole = false;       // an integer, in `integer`; negative ones as their two's complement
   bool some_false = false;  // of a list of bools
 };
 void put_signed(std::uint64_t bits, Attribute& a) {
   a.integer = bits;
   a.number = double(std::int64_t(bits));
   a.counts = a.number >= 0;
+  a.whole = true;
 }
 Attribute read_attribute(Wire w) {
   Attribute a;
@@ -131,7 +133,8 @@ Attribute read_attribute(Wire w) {
       case 5:
         a.number = w.real();
         a.counts = a.number >= 0 && a.number < 0x1p64 && a.number == std::floor(a.number);
-        a.integer = a.counts ? std::uint64_t(a.number) : 0;
+        a.whole = std::abs(a.number) < 0x1p63 && a.number == std::floor(a.number);
+        a.integer = a.whole ? std::uint64_t(std::int64_t(a.number)) : a.counts ? std::uint64_t(a.number) : 0;
         break;
       case 7:
       case 9:
@@ -144,7 +147,7 @@ Attribute read_attribute(Wire w) {
       case 27:
         a.integer = w.integer();
         a.number = double(a.integer);
-        a.counts = true;
+        a.counts = a.whole = true;
         break;
       case 15:
       case 17: {  // zigzag
@@ -195,6 +198,10 @@ class TraceReader {
     if (!a.counts) fail(n, fmt::format("{} {}, expected an integer of at least 0", a.name, shown(a)));
     return a.integer;
   }
+  std::uint64_t tag(const ChakraNode& n, const Attribute& a) const {
+    if (!a.whole) fail(n, fmt::format("{} {}, expected an integer", a.name, shown(a)));
+    return a.integer;
+  }
   double amount(const ChakraNode& n, const Attribute& a) const {
     if (!(a.number >= 0 && a.number <= kOperationsMax))
       fail(n, fmt::format("{} {}, expected a number from 0 to {:.0e}", a.name, shown(a), kOperationsMax));
@@ -235,7 +242,7 @@ class TraceReader {
           if (a.name == "comm_size") n.comm_bytes = count(n, a), sized = true;
           if (a.name == "comm_src") n.source = rank(n, a);
           if (a.name == "comm_dst") n.destination = rank(n, a);
-          if (a.name == "comm_tag") n.tag = a.integer;
+          if (a.name == "comm_tag") n.tag = tag(n, a);
           if (a.name == "involved_dim") some_dimensions = a.some_false;
           if (a.name == "pg_name") n.group = a.text ? *a.text : std::to_string(a.integer);
           break;

@@ -118,6 +118,8 @@ class Traces {
     const Compute& c = w_.compute;
     if (n.operations > 0 && c.card_TFLOPS == 0)
       fail(n, "has num_ops and no duration; expected \"card_TFLOPS\" in the workload's \"compute\"");
+    if (n.operations == 0 && n.bytes > 0 && c.memory_GBps == 0)
+      fail(n, "has tensor_size, no num_ops and no duration; expected \"memory_GBps\" in the workload's \"compute\"");
     double us = n.operations > 0 ? n.operations / (c.card_TFLOPS * 1e6 * c.efficiency) : 0;
     if (n.bytes > 0 && c.memory_GBps > 0) us = std::max(us, n.bytes / (c.memory_GBps * 1e3 * c.memory_efficiency));
     if (us > kChakraMicrosMax)

@@ -254,6 +254,7 @@ class Expander {
       communicate(plan.head.forward, prompt ? tensor(Collective::allgather, outputs) : gather);
       compute(plan.head.forward, "output", us);
       if (training()) {
+        communicate(plan.head.backward, gather, true);  // of the input, of which a rank keeps its part
         compute(plan.head.backward, "output, backward", 2 * us);
         communicate(plan.head.backward, scatter);
         communicate(plan.head.backward, reduce);

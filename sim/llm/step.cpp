@@ -176,7 +176,10 @@ void change_algorithm(Json& document, const std::string& value, std::string_view
   for (const Algorithm& a : algorithms()) {
     if (std::ranges::find(names, a.name) == names.end()) names.push_back(a.name);
     if (a.name != value) continue;
-    document["algorithms"][std::string(name(a.kind))] = value;
+    Json& named = document["algorithms"];
+    if (!named.is_null() && !named.is_object())
+      throw json::InputError(fmt::format("{}: found \"algorithms\" {}, expected an object", option, named.dump()));
+    named[std::string(name(a.kind))] = value;
     found = true;
   }
   if (!found)
@@ -218,7 +221,12 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
 }
 
 void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std::string& change) {
-  if (!w.compute.forward_us || !other.compute.forward_us || change.find("layer_us") != std::string::npos) return;
+  if (!w.compute.forward_us || !other.compute.forward_us) return;
+  const bool training = other.phase == Phase::training;
+  const auto states = [&](std::string_view half) {
+    return ("," + change).find(fmt::format(",compute.layer_us.{}=", half)) != std::string::npos;
+  };
+  if (states("forward") && (!training || states("backward"))) return;
   const auto work = [](const LlmWorkload& x) {
     const Model& m = x.model;
     return std::tuple(x.phase, x.parallel.tensor, x.parallel.context, x.micro_batch, x.sequence, x.recompute, m.hidden,
@@ -229,9 +237,10 @@ void check_layer_times(const LlmWorkload& w, const LlmWorkload& other, const std
   if (work(w) != work(other))
     other.where.at("compute")
         .at("layer_us")
-        .fail(
+        .fail(fmt::format(
             "is the time of another layer than this change leaves; expected its own beside the change, such as "
-            "compute.layer_us.forward=5ms, or \"card_TFLOPS\" in place of \"layer_us\" in the workload");
+            "compute.layer_us.forward=5ms{}, or \"card_TFLOPS\" in place of \"layer_us\" in the workload",
+            training ? ",compute.layer_us.backward=10ms" : ""));
 }
 
 Json changed(const Json& document, const std::string& change, std::string_view option) {

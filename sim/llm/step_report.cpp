@@ -9,6 +9,7 @@
 #include "libgccl/base/counted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/engine/chrome_events.hpp"
+#include "sim/engine/time.hpp"
 #include "sim/report/table.hpp"
 
 namespace gccl::sim::llm {
@@ -119,7 +120,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       rows = {{"  traffic", "in flight", "exposed", "sent by a rank"}};
       for (const auto& [key, k] : r["kinds"].items())
         rows.push_back({"  " + key, format_time(k["busy_us"]), format_time(k["exposed_us"]),
-                        json::format_bytes(std::uint64_t(k["sent_bytes_max"].get<double>()))});
+                        json::format_bytes(k["sent_bytes_max"].get<double>())});
       out += aligned(rows, 200) + "\n";
       rows = {{"  communication", "calls", "algorithm", "alone", "times"}};
       for (const Json& t : r["traffic"])
@@ -151,6 +152,10 @@ std::string step_text(const PlayedStep& s, bool quiet) {
 }
 
 std::string step_trace(const PlayedStep& s) {
+  if (!(s.timeline.step_us * 1e3 < double(kTimeMax)))
+    s.workload.where.fail(
+        fmt::format("the step takes {:.3g} s; a trace, whose times are whole nanoseconds, holds 36 years",
+                    s.timeline.step_us / 1e6));
   ChromeEvents out;
   const auto& tasks = s.graph.tasks;
   const auto by_row = tasks_by_row(s);

@@ -147,6 +147,7 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   CHECK(TwoRanks(of_dimensions(message(1, "\1\1")), good).result()["traffic"] ==
         TwoRanks(good, good).result()["traffic"]);
   refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
+  refused(good, trace_of({traced(1, kComp, {}, attribute("tensor_size", 13, 5))}), "expected \"memory_GBps\"");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
           "from rank 1 to rank 7, expected two of 2 ranks");
   const std::string sized = attribute("comm_size", 9, 8), to_first = sized + attribute("comm_dst", 11, 0);
@@ -199,6 +200,22 @@ TEST_CASE("receives that wait for nothing are there at once, whatever their ids"
   const std::string first = trace_of({send(1, {}, 1), send(2, {1}, 2)});
   const double in_turn = TwoRanks(first, trace_of({receive(1, 1), receive(2, 2)})).result()["step_us"];
   CHECK(TwoRanks(first, trace_of({receive(2, 1), receive(1, 2)})).result()["step_us"] == in_turn);
+}
+
+TEST_CASE("a comm_tag is any integer, and nothing else") {
+  const auto one = [](std::uint64_t type, const std::string& tag) {
+    const char* const peer = type == kSend ? "comm_dst" : "comm_src";
+    return trace_of({traced(1, type, {}, attribute("comm_size", 9, 8) + attribute(peer, 9, type == kSend) + tag)});
+  };
+  for (const std::string& tag : {attribute("comm_tag", 9, std::uint64_t(-3)), real_attribute("comm_tag", -3)})
+    CHECK(TwoRanks(one(kSend, tag), one(kReceive, attribute("comm_tag", 9, std::uint64_t(-3)))).result()["step_us"] >
+          0);
+  const auto refused = [&](const std::string& tag, const char* expected) {
+    const TwoRanks t(one(kSend, tag), one(kReceive, ""));
+    check_refused({"run", t.file}, expected);
+  };
+  refused(attribute("comm_tag", "7"), "comm_tag \"7\", expected an integer");
+  refused(real_attribute("comm_tag", 1.5), "comm_tag 1.5, expected an integer");
 }
 
 TEST_CASE("calls without the name of a group are of all ranks, and a barrier has no bytes") {
