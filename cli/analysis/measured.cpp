@@ -19,7 +19,7 @@ void add_measured_options(Command& command, MeasuredArguments& a, bool live) {
           "Measurements: CSV, what nccl-tests, rccl-tests or an OSU benchmark printed, JSON of nccl-tests or gccl "
           "bench, or NCCL Inspector's JSON lines")
       ->required_unless(a.live)
-      ->value("MEASURED...");
+      ->value("MEASURED");
   if (live)
     command.add_flag("--live", a.live,
                      "Instead measure this machine now, with gccl bench on --cards-per-node ranks (default: one per "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "libgccl/select/algorithm_lists.hpp"
 #include "libgccl/select/overrides.hpp"
@@ -28,6 +29,15 @@ struct Authorities {
     std::vector<Count> all;
     lists.borders(kind, all);
     entries.borders(kind, all);
+    return all;
+  }
+
+  // Those of the environment that ask for something.
+  std::vector<Authority> stated() const {
+    std::vector<Authority> all;
+    if (!named.text().empty()) all.push_back(Authority::named);
+    if (!lists.text().empty()) all.push_back(Authority::lists);
+    if (table) all.push_back(Authority::table);
     return all;
   }
 

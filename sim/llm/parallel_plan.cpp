@@ -95,8 +95,9 @@ std::vector<Candidate> candidates(const ParallelQuestion& q, const LlmWorkload& 
   if (all.empty())
     throw json::InputError(
         least_GB == 0
-            ? fmt::format("{}: no parallel sizes divide model and batch on {}", q.file.string(),
-                          counted(q.ranks, "rank"))
+            ? fmt::format(
+                  "{}: no powers of two of tensor, context, expert and pipeline ranks divide model and batch on {}",
+                  q.file.string(), counted(q.ranks, "rank"))
             : fmt::format(
                   "{}: nothing fits {:.4g} GB on {}: the least that a step takes is {:.4g} GB, of {:.4g} GB that may "
                   "be used",
@@ -126,7 +127,8 @@ double estimate_us(const LlmWorkload& w, Pricer& pricer) {
   const Expansion e = expand(w, expert_ranks_in_node(w, world));
   std::vector<Json> runs;
   for (const Traffic& t : e.traffic) runs.push_back(run_of(w, world, {&t}, true));
-  const std::vector<double> us = pricer.predict(w, world, runs);
+  std::vector<double> us = pricer.predict(w, world, runs);
+  for (std::size_t i = 0; i < us.size(); ++i) us[i] *= groups_at_once(w, world, e.traffic[i]);
   // The time of one pass of both halves: what blocks adds up; what overlaps counts where it is longer than compute.
   const auto time = [&](const Program& program) {
     double sum = 0, hidden = 0, compute = 0;
@@ -141,32 +143,43 @@ double estimate_us(const LlmWorkload& w, Pricer& pricer) {
     return sum + std::max(compute, hidden);
   };
   const Parallel& p = w.parallel;
+  const auto of = [&](const std::optional<std::uint32_t>& traffic) { return traffic ? us[*traffic] : 0; };
+  const double forward = of(e.forward_send), backward = of(e.backward_send);
+  const bool data_overlaps = w.overlap[std::size_t(Kind::data)];
   double slowest = 0, all = 0, data = 0;
   for (Rank s = 0; s < p.pipeline; ++s) {
-    double one = 0, own = 0;
+    double one = 0, own = 0, shards = 0;  // of a micro-batch, of the step, and of the weights for each micro-batch
+    double sent_forward = 0, sent_backward = 0;
     for (Count c = s; c < w.chunks(); c += p.pipeline) {
       const ChunkPlan& chunk = e.chunks[c];
       for (const LayerProgram* l : {&chunk.embedding, &chunk.head}) one += time(l->forward) + time(l->backward);
       for (Count l = chunk.first_layer; l < chunk.first_layer + chunk.layers; ++l) {
-        double layer = time(e.layer(l).forward) + time(e.layer(l).backward), gathers = 0;
+        const double layer = time(e.layer(l).forward) + time(e.layer(l).backward);
         const Expansion::Sharded& z = e.sharded(l);
-        for (const auto& x : {z.gather, z.gather_experts})
-          if (x) gathers += 2 * us[*x];
-        for (const auto& x : {z.reduce, z.reduce_experts})
-          if (x) gathers += us[*x];
-        one += w.overlap[std::size_t(Kind::data)] ? std::max(layer, gathers) : layer + gathers;
+        const double gathers = 2 * (of(z.gather) + of(z.gather_experts)) + of(z.reduce) + of(z.reduce_experts);
+        shards += gathers;
+        one += data_overlaps ? std::max(layer, gathers) : layer + gathers;
       }
+      const double embeddings = of(chunk.gather_embedding) + of(chunk.reduce_embedding);
+      shards += embeddings;
+      if (!data_overlaps) one += embeddings;
+      if (c + 1 < w.chunks()) sent_forward += forward;
+      if (c > 0) sent_backward += backward;
       for (const Buckets* b : {&chunk.dense, &chunk.experts})
         for (const auto& x : {b->reduce, b->gather})
           if (x) own += double(b->number) * us[*x];
     }
+    // What overlaps is no faster than its own queue: of the data ranks, and of messages in each direction.
+    if (data_overlaps) one = std::max(one, shards);
+    one = w.overlap[std::size_t(Kind::pipeline)] ? std::max({one, sent_forward, sent_backward})
+                                                 : one + sent_forward + sent_backward;
     slowest = std::max(slowest, one);
     all += one;
     // Hidden at most behind one micro-batch's pass, which it begins or ends with.
-    data = std::max(data, w.overlap[std::size_t(Kind::data)] ? std::max(0.0, own - one) : own);
+    data = std::max(data, data_overlaps ? std::max(0.0, own - one) : own);
   }
-  const double filling = all / p.pipeline * (p.pipeline - 1) / p.interleave;
-  return slowest * double(w.micro_batches()) + filling + data + w.compute.optimizer_us;
+  const double filling = (p.pipeline - 1) * (all / p.pipeline / p.interleave + forward + backward);
+  return slowest * double(w.micro_batches()) + filling + data + of(e.embedding) + w.compute.optimizer_us;
 }
 
 Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
@@ -199,6 +212,8 @@ Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
   const auto cluster = pricer.world(read_workload(json::Node::parse(all[0].document.dump(), q.file))).cluster;
   std::stable_sort(rows.begin(), rows.begin() + std::ptrdiff_t(std::min<std::size_t>(q.played, rows.size())),
                    [](const Json& a, const Json& b) { return a["step_us"] < b["step_us"]; });
+  Json authorities = Json::array();
+  for (const Authority a : pricer.authorities().stated()) authorities.push_back(name(a));
   return {{"schema", "gccl/parallel-plan/1"},
           {"version", GCCL_VERSION_TEXT},
           {"workload", {{"name", base.name}, {"file", json::valid_text(q.file.string())}}},
@@ -206,6 +221,7 @@ Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
           {"ranks", q.ranks},
           {"memory_GB", q.memory_GB},
           {"memory_share", q.memory_share},
+          {"authorities", std::move(authorities)},
           {"ways", rows.size()},
           {"plans", std::move(rows)}};
 }
@@ -235,11 +251,15 @@ std::string parallel_plan_text(Json plan) {
     rows.back().push_back(of_step(p, "exposed_us"));
     rows.back().push_back(of_step(p, "bubble_us"));
   }
+  std::string asked;
+  for (const Json& a : plan["authorities"]) asked += (asked.empty() ? "" : ", ") + a.get<std::string>();
+  if (!asked.empty())
+    asked = fmt::format("  algorithms as {} ask{}\n", asked, plan["authorities"].size() == 1 ? "s" : "");
   const std::size_t ways = plan["ways"], more = ways - (rows.size() - 1);
-  return fmt::format("{} on {}, {}: {} ways fit {:.4g} GB a card\n{}{}",
+  return fmt::format("{} on {}, {}: {} ways fit {:.4g} GB a card\n{}{}{}",
                      plan["workload"]["name"].get_ref<const std::string&>(),
                      plan["cluster"].get_ref<const std::string&>(), counted(plan["ranks"].get<std::uint64_t>(), "rank"),
-                     ways, plan["memory_GB"].get<double>(), aligned(rows, 200),
+                     ways, plan["memory_GB"].get<double>(), asked, aligned(rows, 200),
                      more > 0 ? fmt::format("  and {} more, which --json has\n", more) : "");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -21,15 +22,18 @@ using Json = nlohmann::json;
 
 constexpr double kSlowerMax = 20;  // one of two may stand still while the other lasts
 
-// By node: nodes with the same number are alike, in their cards, in what joins these and in how each leaves the node.
-std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
+// Nodes are alike in their cards, in what joins these and in how each leaves the node.
+Nodes nodes_of(const Cluster& cluster) {
   std::vector<std::vector<Card>> cards(cluster.nodes());
-  for (Card c = 0; c < cluster.cards(); ++c) cards[cluster.node_of(c)].push_back(c);
+  Nodes nodes;
+  for (Card c = 0; c < cluster.cards(); ++c) {
+    nodes.place.push_back(Rank(cards[cluster.node_of(c)].size()));
+    cards[cluster.node_of(c)].push_back(c);
+  }
   const auto& known = cluster.links().kinds();
   std::vector<std::uint64_t> as;  // of links that are the same, the first kind
   for (const Link& link : known) as.push_back(std::uint64_t(std::ranges::find(known, link) - known.begin()));
   std::map<std::vector<std::uint64_t>, Rank> numbers;
-  std::vector<Rank> kinds;
   std::vector<LinkId> route;
   for (Rank node = 0; node < cluster.nodes(); ++node) {
     const auto& here = cards[node];
@@ -60,16 +64,17 @@ std::vector<Rank> kinds_of_nodes(const Cluster& cluster) {
       add_way(here[i], here[0], true);
       add_way(here[i], there[i % there.size()], false);
     }
-    kinds.push_back(numbers.try_emplace(std::move(all), Rank(numbers.size())).first->second);
+    nodes.kind.push_back(numbers.try_emplace(std::move(all), Rank(numbers.size())).first->second);
   }
-  return kinds;
+  return nodes;
 }
 
-// Stages that have no node in common with others, from which to before which: of those whose ranks lie on nodes alike
-// the first.
+// Stages that have no node in common with others, from which to before which: of those whose ranks lie at the same
+// places of nodes that are alike, the first.
 std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const StepWorld& world) {
   const Rank stage = w.parallel.stage_ranks();
-  using Place = std::pair<Rank, Rank>;  // of a rank: its node's kind, and the node's number among those of the stages
+  // Of a rank: its node's kind, the node's number among those of the stages, and its place there.
+  using Place = std::array<Rank, 3>;
   std::set<std::vector<Place>> seen;
   std::vector<std::pair<Rank, Rank>> all;
   for (Rank first = 0, end; first < w.parallel.pipeline; first = end) {
@@ -77,7 +82,8 @@ std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const Ste
     std::vector<Place> ranks;
     std::map<Rank, Rank> nodes;
     for (Rank r = first * stage; r < end * stage; ++r)
-      ranks.emplace_back(world.kind_of(r), nodes.try_emplace(world.node_of(r), Rank(nodes.size())).first->second);
+      ranks.push_back(
+          {world.kind_of(r), nodes.try_emplace(world.node_of(r), Rank(nodes.size())).first->second, world.place_of(r)});
     if (seen.insert(std::move(ranks)).second) all.emplace_back(first, end);
   }
   return all;
@@ -86,6 +92,15 @@ std::vector<std::pair<Rank, Rank>> stages_played(const LlmWorkload& w, const Ste
 bool in_nodes(const RankLists& groups, const StepWorld& world) {
   return std::ranges::all_of(groups, [&](const auto& group) {
     return std::ranges::all_of(group, [&](Rank r) { return world.node_of(r) == world.node_of(group[0]); });
+  });
+}
+
+// The first of those on the most nodes.
+const std::vector<Rank>& widest(const RankLists& groups, const StepWorld& world) {
+  return *std::ranges::max_element(groups, {}, [&](const auto& group) {
+    std::set<Rank> nodes;
+    for (const Rank r : group) nodes.insert(world.node_of(r));
+    return nodes.size();
   });
 }
 
@@ -108,6 +123,37 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world) {
   Rank n = 0;
   for (Rank r = 0; r < w.parallel.expert; ++r) n += world.node_of(r) == world.node_of(0);
   return n;
+}
+
+double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic) {
+  const Rank stages = separate_stages(w, world);
+  const auto node_of = [&](Rank r) { return world.node_of(r); };
+  double most = 1;
+  std::vector<LinkId> route;
+  for (const TrafficCall& c : traffic.calls) {
+    const RankLists groups = groups_of(c.groups, w, 0, stages, node_of);
+    const std::vector<Rank>& one = widest(groups, world);
+    const Rank node = node_of(one[0]);
+    std::map<LinkId, double> ns_per_byte;  // of neighbours in groups, of which one at least is on that node
+    double busiest = 0;
+    const auto add = [&](const std::vector<Rank>& group) {
+      for (std::size_t i = across_stages(c.groups) ? 1 : 0; i < group.size(); ++i) {
+        const Rank from = group[i > 0 ? i - 1 : group.size() - 1], to = group[i];
+        if (node_of(from) != node && node_of(to) != node) continue;
+        world.cluster->route(world.cards[from], world.cards[to], route);
+        for (const LinkId l : route) {
+          double& all = ns_per_byte[l];
+          busiest = std::max(busiest, all += 1 / world.cluster->links()[l].bandwidth_GBps);
+        }
+      }
+    };
+    add(one);
+    const double alone = busiest;
+    for (const auto& group : groups)
+      if (&group != &one) add(group);
+    if (alone > 0) most = std::max(most, busiest / alone);
+  }
+  return most;
 }
 
 Json task_of(const LlmWorkload& w, const TrafficCall& call, const Json& groups) {
@@ -135,20 +181,24 @@ Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<cons
         RankLists more = groups_of(c.groups, w, first, end, node_of);
         calls.back().second.insert(calls.back().second.end(), more.begin(), more.end());
       }
-      if (one_group) calls.back().second.resize(1);
+      if (one_group) calls.back().second = {widest(calls.back().second, world)};
       inside = inside && !one_group && in_nodes(calls.back().second, world);
     }
   std::set<Rank> nodes;  // that are played, where groups lie inside nodes: of those that are alike the first
   if (inside) {
-    std::map<Rank, std::vector<std::size_t>> work;  // node: its kind, how many groups of each call it has
+    // Node: its kind, and of each call the groups that it has, by their members' places. Their order does not matter.
+    using Work = std::pair<Rank, std::vector<std::multiset<std::vector<Rank>>>>;
+    std::map<Rank, Work> work;
     for (std::size_t i = 0; i < calls.size(); ++i)
       for (const auto& group : calls[i].second) {
-        auto& of_node = work[world.node_of(group[0])];
-        of_node.resize(1 + calls.size(), 0);
-        of_node[0] = world.kind_of(group[0]);
-        ++of_node[1 + i];
+        auto& [kind, groups] = work[world.node_of(group[0])];
+        kind = world.kind_of(group[0]);
+        groups.resize(calls.size());
+        std::vector<Rank> places;
+        for (const Rank r : group) places.push_back(world.place_of(r));
+        groups[i].insert(std::move(places));
       }
-    std::set<std::vector<std::size_t>> seen;
+    std::set<Work> seen;
     for (const auto& [node, of_node] : work)
       if (seen.insert(of_node).second) nodes.insert(node);
   }
@@ -169,10 +219,10 @@ Json scenario_of(const LlmWorkload& w, const std::vector<Json>& runs) {
 }
 
 StepWorld Pricer::world(const LlmWorkload& w) {
-  auto& [cluster, kinds] = clusters_[w.cluster];
+  auto& [cluster, nodes] = clusters_[w.cluster];
   if (!cluster) {
     cluster = load_cluster(w.cluster);
-    kinds = std::make_shared<const std::vector<Rank>>(kinds_of_nodes(*cluster));
+    nodes = std::make_shared<const Nodes>(nodes_of(*cluster));
   }
   const Rank ranks = w.parallel.ranks();
   if (ranks > cluster->cards() && w.chakra)
@@ -183,7 +233,7 @@ StepWorld Pricer::world(const LlmWorkload& w) {
         .value_or(w.where)
         .fail(fmt::format("asks for {} (tensor x context x data x pipeline), but {} has only {} cards",
                           counted(ranks, "rank"), cluster->name(), cluster->cards()));
-  return {cluster, place(w.placement, *cluster, ranks, w.seed), kinds};
+  return {cluster, place(w.placement, *cluster, ranks, w.seed), nodes};
 }
 
 Campaign Pricer::campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<Json>& runs) const {

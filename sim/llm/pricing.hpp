@@ -10,13 +10,20 @@
 namespace gccl::sim::llm {
 
 // A workload's ranks on the cards of its cluster.
+// Nodes that are alike have the same kind; a card's place is its number on its node.
+struct Nodes {
+  std::vector<Rank> kind;   // by node
+  std::vector<Rank> place;  // by card
+};
+
 struct StepWorld {
   std::shared_ptr<const Cluster> cluster;
   std::vector<Card> cards;
-  std::shared_ptr<const std::vector<Rank>> node_kinds;  // by node; those that are alike have the same
+  std::shared_ptr<const Nodes> nodes;
 
   Rank node_of(Rank r) const { return cluster->node_of(cards[r]); }
-  Rank kind_of(Rank r) const { return (*node_kinds)[node_of(r)]; }
+  Rank kind_of(Rank r) const { return nodes->kind[node_of(r)]; }
+  Rank place_of(Rank r) const { return nodes->place[cards[r]]; }
 };
 
 // Stages first .. last-1 whose ranks have no node in common with later stages', as far as stages follow each other on
@@ -26,10 +33,13 @@ Rank separate_stages(const LlmWorkload& w, const StepWorld& world, Rank first = 
 Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
 
 // The run of a scenario ("gccl/scenario/1") that plays these communications concurrently. Groups that lie inside nodes
-// are played on one node of each kind where nothing else is in flight. `one_group`: of each set the first group alone,
-// for closed forms, to which all are alike.
+// are played on one node of each kind where nothing else is in flight. `one_group`: of each set one group alone that is
+// on as many nodes as any, for closed forms, to which those are alike.
 nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic,
                       bool one_group = false);
+// How many times as long the busiest link of a node has what all groups of such a communication send by it at the same
+// time as what one of them does, at least 1: what a closed form of that one does not know.
+double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic);
 // Its task: one call on these groups.
 nlohmann::json task_of(const LlmWorkload& w, const TrafficCall& call, const nlohmann::json& groups);
 // The whole scenario of a step's communications, each alone.
@@ -57,6 +67,7 @@ class Pricer {
   std::size_t simulated() const { return simulated_; }
   const std::vector<std::string>& keys() const { return keys_; }  // with a journal: of all points so far
   const StopFlag* stop() const { return options_.stop; }
+  const Authorities& authorities() const { return options_.authorities; }
 
  private:
   Campaign campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs) const;
@@ -64,7 +75,7 @@ class Pricer {
   Options options_;
   struct Loaded {
     std::shared_ptr<const Cluster> cluster;
-    std::shared_ptr<const std::vector<Rank>> node_kinds;
+    std::shared_ptr<const Nodes> nodes;
   };
   std::map<std::filesystem::path, Loaded> clusters_;
   std::map<std::string, nlohmann::json> rows_;

@@ -288,6 +288,53 @@ TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in
   check_refused({"plan-parallel", "decode-tensor-8"}, "/phase: expected \"training\"");
 }
 
+// On polaris two cards of a node share a NIC.
+TEST_CASE("a stage whose ranks lie on other cards of nodes that are alike is played, wherever it stands") {
+  const auto gradients_us = [](const char* cards) {
+    const Folder folder;
+    const std::string file =
+        folder
+            .write("w.json", patched(plain_workload(), fmt::format(R"({{"cluster": "polaris", "overlap": false,
+          "parallel": {{"data": 4, "pipeline": 2}}, "placement": {{"cards": {}}}}})",
+                                                                   cards)
+                                                           .c_str())
+                                 .dump())
+            .string();
+    const Ended e = run_gccl({"run", file, "--quiet", "--json", "-"});
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    const Json result = Json::parse(e.out);
+    for (const Json& t : result["traffic"])
+      if (t["kind"] == "data") return t["time_us"].get<double>();
+    return 0.0;
+  };
+  const double apart = gradients_us("[0, 2, 4, 6, 8, 10, 12, 14]"), shared = gradients_us("[0, 1, 4, 5, 8, 9, 12, 13]");
+  CHECK(shared > 1.5 * apart);
+  CHECK(gradients_us("[0, 2, 4, 6, 8, 9, 12, 13]") == Approx(shared).epsilon(0.01));
+  CHECK(gradients_us("[8, 9, 12, 13, 0, 2, 4, 6]") == Approx(shared).epsilon(0.01));
+}
+
+TEST_CASE("plan-parallel's estimates know of sends, of the embeddings' gathers, and of who decides on algorithms") {
+  const Folder folder;
+  const std::string file =
+      folder
+          .write("w.json", R"({"schema": "gccl/workload/1", "name": "1B", "cluster": "ethernet-cpu",
+    "model": {"layers": 16, "hidden": 2048, "ffn": 8192, "heads": 32, "kv_heads": 8, "head_dim": 64, "vocabulary": 128256,
+    "tied": true}, "sequence": 4096, "batch": {"sequences": 64}, "parallel": {"data": 16},
+    "compute": {"card_TFLOPS": 312, "efficiency": 0.5}, "memory_GB": 80})")
+          .string();
+  const auto best_us = [&](const char* top) {
+    const Ended e = run_gccl({"plan-parallel", file, "--ranks", "8", "--micro", "1", "--top", top, "--json", "-"});
+    REQUIRE(e.code == 0);
+    return Json::parse(e.out)["plans"][0]["step_us"].get<double>();
+  };
+  CHECK(best_us("8") == best_us("1000"));
+  const Ended e = Program({"plan-parallel", file, "--ranks", "8", "--micro", "1", "--top", "1"},
+                          {.environment = {"GCCL_ALGORITHM=allreduce=ring"}})
+                      .wait();
+  CHECK(e.out.find("algorithms as GCCL_ALGORITHM asks") != std::string::npos);
+}
+
 TEST_CASE("plan-parallel leaves out sizes that the nodes do not suit, and says why where none are left") {
   const Folder folder;
   // Nodes of 72 cards: three whole ones and 40 cards of a fourth for a group of 256 experts, which cannot be dealt out.
@@ -383,9 +430,14 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
                   "g.json: /compute/layer_us: is the time of another layer than this change leaves");
   check_refused({"run", good, "--what-if", "sequence=1024"},
                 "\"card_TFLOPS\" in place of \"layer_us\" in the workload");
-  CHECK(run_gccl({"run", good, "--quiet", "--what-if", "parallel.tensor=2,compute.layer_us.forward=2ms", "--what-if",
+  for (const char* half : {"parallel.tensor=2,compute.layer_us.forward=2ms", "description=layer_us,parallel.tensor=2"})
+    check_refused({"run", good, "--what-if", half}, "compute.layer_us.forward=5ms,compute.layer_us.backward=10ms");
+  CHECK(run_gccl({"run", good, "--quiet", "--what-if",
+                  "parallel.tensor=2,compute.layer_us.forward=2ms,compute.layer_us.backward=4ms", "--what-if",
                   "model.layers=8,parallel.zero=3"})
             .code == 0);
+  check_refused({"run", good, "--what-if", "algorithms=5,algorithm=ring"},
+                "found \"algorithms\" 5, expected an object");
   check_refused({"run", good, "--html", good}, "g.json");
   check_refused({"run", good, "--what-if", "cluster=pcie-box"}, "--what-if cluster=pcie-box: ");
   const std::string other = folder.write("c.json", read_text(kRoot / "topologies/pcie-box.json")).string();
