@@ -47,6 +47,7 @@ class Option {
   bool is_positional() const { return names_[0][0] != '-'; }
   bool is_flag() const { return flag_; }
   bool is_required() const { return required_ && !unless_; }
+  bool repeats() const { return repeats_; }
   const std::vector<std::string>& names() const { return names_; }  // as typed: "-n", "--ranks"
   const std::string& long_name() const { return names_.back(); }
   const std::string& help() const { return help_; }

@@ -53,7 +53,10 @@ std::string Command::help() const {
   std::string text = description_ + "\n\nUsage: " + name_ + " [OPTIONS]";
   std::string positional, options, commands;
   for (const Option& o : options_) {
-    if (o.is_positional()) text += o.is_required() ? ' ' + o.placeholder() : " [" + o.placeholder() + ']';
+    if (o.is_positional()) {
+      const std::string value = o.placeholder() + (o.repeats() ? "..." : "");
+      text += o.is_required() ? ' ' + value : " [" + value + ']';
+    }
     (o.is_positional() ? positional : options) += row(left_of(o), o.explained());
   }
   for (const Command& c : subcommands_) commands += row(c.name_.substr(name_.size() + 1), c.description_);

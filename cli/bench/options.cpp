@@ -92,7 +92,7 @@ Command table(Options& o, Typed& t) {
       ->suggest(names(collective_names(), {"all"}))
       ->capture_default_str();
   app.add_option("--algorithm", t.algorithms,
-                 "Names, with commas between them; all; or auto, the cheapest by its closed form")
+                 "Names, with commas between them; all; or auto, as a program's call would choose")
       ->value("NAMES")
       ->suggest(names(algorithm_names(), {"auto", "all"}))
       ->capture_default_str();

@@ -37,7 +37,7 @@ void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const
   if (world.ranks() > kRealRanksMax)
     run.where.fail(
         fmt::format("engine \"real\" starts at most {} ranks on this machine, found {}; state fewer \"ranks\", "
-                    "or take the engine \"flow\" or \"protocol\"",
+                    "or take the engine \"flow\"",
                     kRealRanksMax, world.ranks()));
   if (!run.stragglers.empty())
     run.where.at("stragglers").fail("engine \"real\" takes them as \"faults\": straggler and late_start");

@@ -163,7 +163,9 @@ Fault read_fault(const json::Node& node) {
   read_whom(node, has, &f);
   if (const auto n = node.find("for_us")) {
     f.lasts = time_of(*n);
-    if (f.lasts == 0) n->fail("found 0; leave it out where it lasts for good");
+    if (f.lasts == 0)
+      n->fail(f.kind == FaultKind::pause ? "found 0, expected a time above 0"
+                                         : "found 0; leave it out where it lasts for good");
   }
   if (f.kind == FaultKind::pause && f.lasts == 0) node.at("for_us");
   if (f.kind == FaultKind::late_start && f.after)
