@@ -35,6 +35,11 @@ void maybe(const json::Node& node, std::string_view key, bool& into) {
 void maybe(const json::Node& node, std::string_view key, double& into, double least, double most) {
   if (const auto n = node.find(key)) into = n->number(least, most);
 }
+// Texts for readers of the file alone.
+void check_texts(const json::Node& node, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    if (const auto n = node.find(key)) n->string();
+}
 
 Dtype dtype_of(const json::Node& node) {
   const std::string found = node.string();
@@ -62,6 +67,7 @@ Experts read_experts(const json::Node& node) {
 Model read_model(const json::Node& node) {
   node.allow({"name", "layers", "hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "gated", "tied",
               "latent", "experts", "source"});
+  check_texts(node, {"name", "source"});
   Model m;
   m.layers = Count(node.at("layers").integer(1, 100'000));
   m.hidden = count_at(node, "hidden");
@@ -95,6 +101,7 @@ Model read_model(const json::Node& node) {
 
 Parallel read_parallel(const json::Node& node) {
   node.allow({"tensor", "context", "data", "pipeline", "expert", "interleave", "zero", "sequence", "source"});
+  check_texts(node, {"source"});
   Parallel p;
   maybe(node, "tensor", p.tensor);
   maybe(node, "context", p.context);
@@ -116,6 +123,7 @@ Parallel read_parallel(const json::Node& node) {
 
 Compute read_compute(const json::Node& node, Phase phase) {
   node.allow({"card_TFLOPS", "efficiency", "memory_GBps", "memory_efficiency", "layer_us", "optimizer_us", "source"});
+  check_texts(node, {"source"});
   Compute c;
   maybe(node, "card_TFLOPS", c.card_TFLOPS, 1e-3, 1e9);
   maybe(node, "efficiency", c.efficiency, 1e-4, 1);
@@ -125,7 +133,9 @@ Compute read_compute(const json::Node& node, Phase phase) {
   if (const auto n = node.find("layer_us")) {
     n->allow({"forward", "backward"});
     c.forward_us = double(n->at("forward").nanos(1e3)) / 1e3;
-    c.backward_us = phase == Phase::training ? double(n->at("backward").nanos(1e3)) / 1e3 : 0;
+    const auto backward = phase == Phase::training ? n->at("backward") : n->find("backward");
+    const double us = backward ? double(backward->nanos(1e3)) / 1e3 : 0;
+    if (phase == Phase::training) c.backward_us = us;
   } else if (c.card_TFLOPS == 0) {
     node.fail("found neither \"card_TFLOPS\" nor \"layer_us\", expected one of them");
   }
@@ -262,6 +272,7 @@ void read_chakra_keys(const json::Node& node, LlmWorkload& w) {
                                     beyond ? ", but a " + beyond->string() : ""));
   if (const auto n = node.find("compute")) {
     n->allow({"card_TFLOPS", "efficiency", "memory_GBps", "memory_efficiency", "source"});
+    check_texts(*n, {"source"});
     maybe(*n, "card_TFLOPS", w.compute.card_TFLOPS, 1e-3, 1e9);
     maybe(*n, "efficiency", w.compute.efficiency, 1e-4, 1);
     maybe(*n, "memory_GBps", w.compute.memory_GBps, 1e-3, 1e9);
@@ -364,6 +375,8 @@ LlmWorkload read_workload(const json::Node& node) {
                 .placement = {},
                 .expectations = {}};
   if (const auto n = node.find("description")) w.description = n->string();
+  if (const auto n = node.find("sources"))
+    for (const auto& [pointer, text] : n->members()) text.string();
   w.cluster = cluster_file(node.at("cluster"));
   if (node.has("chakra"))
     read_chakra_keys(node, w);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -22,10 +23,11 @@ class JsonSchema {
   bool fits(const json& s, const json& v) const {
     if (s.is_boolean()) return s.get<bool>();
     static const std::set<std::string> kKnown = {
-        "$schema", "$id",      "title",    "description", "$defs",      "$ref",
-        "type",    "const",    "enum",     "required",    "properties", "additionalProperties",
-        "items",   "minItems", "maxItems", "minimum",     "maximum",    "minLength",
-        "pattern", "anyOf",    "oneOf",    "not",         "if",         "then"};
+        "$schema", "$id",   "title",    "description", "$defs",      "$ref",
+        "type",    "const", "enum",     "required",    "properties", "additionalProperties",
+        "items",   "not",   "minItems", "maxItems",    "minimum",    "exclusiveMinimum",
+        "maximum", "anyOf", "oneOf",    "minLength",   "pattern",    "exclusiveMaximum",
+        "if",      "then"};
     for (const auto& [key, value] : s.items())
       if (!kKnown.contains(key)) throw std::logic_error("unknown schema keyword " + key);
     if (s.contains("$ref") && !fits(root_.at(json::json_pointer(s["$ref"].get<std::string>().substr(1))), v))
@@ -44,11 +46,13 @@ class JsonSchema {
     if (v.is_number()) {
       if (s.contains("minimum") && v.get<double>() < s["minimum"].get<double>()) return false;
       if (s.contains("maximum") && v.get<double>() > s["maximum"].get<double>()) return false;
+      if (s.contains("exclusiveMinimum") && v.get<double>() <= s["exclusiveMinimum"].get<double>()) return false;
+      if (s.contains("exclusiveMaximum") && v.get<double>() >= s["exclusiveMaximum"].get<double>()) return false;
     }
     if (v.is_string()) {
       const std::string text = v.get<std::string>();
       if (s.contains("minLength") && text.size() < s["minLength"].get<std::size_t>()) return false;
-      if (s.contains("pattern") && !std::regex_search(text, std::regex(s["pattern"].get<std::string>()))) return false;
+      if (s.contains("pattern") && !std::regex_search(text, compiled(s["pattern"].get<std::string>()))) return false;
     }
     if (s.contains("anyOf") && count(s["anyOf"], v) == 0) return false;
     if (s.contains("oneOf") && count(s["oneOf"], v) != 1) return false;
@@ -73,6 +77,12 @@ class JsonSchema {
 
   std::size_t count(const json& schemas, const json& v) const {
     return std::size_t(std::count_if(schemas.begin(), schemas.end(), [&](const json& s) { return fits(s, v); }));
+  }
+
+  static const std::regex& compiled(const std::string& pattern) {
+    static std::map<std::string, std::regex> all;
+    const auto found = all.find(pattern);
+    return found == all.end() ? all.emplace(pattern, std::regex(pattern)).first->second : found->second;
   }
 
   static bool typed(const json& type, const json& v) {
