@@ -44,9 +44,11 @@ FailureRates read_rates(const json::Node& node) {
   node.schema("gccl/failures/1");
   node.allow({"$schema", "schema", "name", "source", "description", "causes"});
   FailureRates r{.name = node.at("name").string(), .source = node.at("source").string(), .causes = {}};
+  if (const auto n = node.find("description")) n->string();
   for (const json::Node& cause : node.at("causes").items(1, 1000)) {
     cause.allow({"cause", "per_card_day", "per_node_day", "note"});
     FailureRates::Cause c{.name = cause.at("cause").string()};
+    if (const auto n = cause.find("note")) n->string();
     if (const auto n = cause.find("per_card_day")) c.per_card_day = n->number(0, 1);
     if (const auto n = cause.find("per_node_day")) c.per_node_day = n->number(0, 1);
     if (c.per_card_day + c.per_node_day == 0) cause.fail("has no rate, expected \"per_card_day\" or \"per_node_day\"");

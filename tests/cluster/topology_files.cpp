@@ -111,6 +111,8 @@ TEST_CASE("what is wrong in a transport's file is reported with its place and th
   CHECK(outcome("/rates/0/fraction", 0).find("/rates/0/fraction") != std::string::npos);
   CHECK(outcome("/chanels_max", 2).find("channels_max") != std::string::npos);
   CHECK(outcome("/net/ns_per_byte", -1).find("/net/ns_per_byte") != std::string::npos);
+  CHECK(outcome("/chunks/0/source", 7).find("/chunks/0/source: found 7, expected a string") != std::string::npos);
+  CHECK(outcome("/sources", {{"/nett", "s"}}).find("\"/nett\" points to nothing") != std::string::npos);
 }
 
 TEST_CASE("every number in a shipped file has a source") {
@@ -230,6 +232,7 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
       {"schema", "gccl/parameters/1"},
       {"name", "p"},
       {"description", "d"},
+      {"sources", {{"/name", "s"}}},
       {"card",
        {{"overhead_ns", 1}, {"receive_overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
       {"eager_bytes", "64KiB"},
@@ -280,15 +283,15 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   judge(document);
   const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "1.5us", "2MiB", "-3", Json::array(), Json::object()};
   for (const std::string_view place :
-       {"", "/card", "/transports", "/transports/tcp", "/transports/tcp/node", "/transports/tcp/net_all", "/links",
-        "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {
+       {"", "/sources", "/card", "/transports", "/transports/tcp", "/transports/tcp/node", "/transports/tcp/net_all",
+        "/links", "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {
     const Json::json_pointer at{std::string(place)};
     const Json part = document[at];
     for (const auto& [key, original] : part.items()) {
       Json copy = document;
       copy[at].erase(key);
       judge(copy);
-      if (place != "/links" && place != "/protocols") {
+      if (place != "/links" && place != "/protocols" && place != "/sources") {
         copy[at][key + "z"] = original;
         judge(copy);
         copy[at].erase(key + "z");
@@ -357,6 +360,46 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are distinguish
   const auto a100 = load_parameters(kRoot / "cost-models/nvidia-a100.json");
   CHECK(a100.card.overhead_ns == h100.card.overhead_ns);
   CHECK(a100.card.receive_overhead_ns == h100.card.receive_overhead_ns);
+}
+
+TEST_CASE("a parameter set's sources point to what is there, also where a cluster or a set names it") {
+  const test::Folder folder;
+  Json cluster = read(kRoot / "topologies/pcie-box.json");
+  cluster.erase("sources");
+  const std::string shipped = cluster["parameters"];
+  const Json set = {
+      {"schema", "gccl/parameters/1"}, {"name", "p"}, {"base", (kRoot / "topologies" / shipped).string()}};
+  const auto message = [](const auto& load) -> std::string {
+    try {
+      load();
+    } catch (const json::InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  for (const auto& [sources, why] : {std::pair(Json({{"/name", "s"}}), "accepted"),
+                                     {Json({{"/links/x", "s"}}), "points to nothing in this file"},
+                                     {Json({{"/name", 7}}), "/sources/~1name: found 7, expected a string"},
+                                     {Json(7), "/sources: found 7, expected an object"}}) {
+    CAPTURE(sources.dump());
+    Json with = set;
+    with["sources"] = sources;
+    const std::string file = folder.write("set.json", with.dump()).string();
+    const auto by_itself = [&] { load_parameters(file); };
+    CHECK(message(by_itself).find(why) != std::string::npos);
+    const auto as_base = [&] {
+      load_parameters(
+          folder.write("over.json", Json({{"schema", "gccl/parameters/1"}, {"name", "o"}, {"base", file}}).dump()));
+    };
+    CHECK(message(as_base).find(why) != std::string::npos);
+    for (const char* key : {"parameters", "mpi_parameters"})
+      for (const Json& value : {Json(file), with}) {
+        Json changed = cluster;
+        changed[key] = value;
+        CHECK(message([&] { parse_cluster(changed.dump(), kRoot / "topologies/changed.json"); }).find(why) !=
+              std::string::npos);
+      }
+  }
 }
 
 TEST_CASE("a fabric with cables inside a layer has no oversubscription") {

@@ -1,5 +1,6 @@
 // Availability studies against the formulas of Young and Daly, and against what was published.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <set>
@@ -257,4 +258,30 @@ TEST_CASE("what is wrong with a study is said") {
   CHECK(complaint_of({{"days", 3660}, {"replicas", 10000}, {"cards", 10'000'000}}) ==
         "/: has about 1.5e+12 failures in 3660 days of 10000 replicas of each setting, expected at most 1e+09");
   CHECK(complaint_of({{"repair", 3}}).find("repair_s") != std::string::npos);
+}
+
+TEST_CASE("what is wrong with failure rates is said, of their texts too") {
+  const Json rates = {{"schema", "gccl/failures/1"},
+                      {"name", "n"},
+                      {"source", "s"},
+                      {"description", "d"},
+                      {"causes", {{{"cause", "c"}, {"per_card_day", 0.001}, {"note", "n"}}}}};
+  const JsonSchema schema(read_json(kRoot / "sim/availability/failures.schema.json"));
+  const auto complaint = [&](const char* pointer, const Json& value) {
+    Json changed = rates;
+    changed[Json::json_pointer(pointer)] = value;
+    std::string text = "accepted";
+    try {
+      read_rates(json::Node::parse(changed.dump(), "rates.json"));
+    } catch (const json::InputError& e) {
+      text = e.what();
+    }
+    CAPTURE(pointer);
+    CHECK(schema.accepts(changed) == (text == "accepted"));
+    return text;
+  };
+  CHECK(complaint("/name", "other") == "accepted");
+  for (const char* pointer : {"/name", "/source", "/description", "/causes/0/cause", "/causes/0/note"})
+    CHECK(complaint(pointer, 7) == fmt::format("rates.json: {}: found 7, expected a string", pointer));
+  CHECK(complaint("/causes/0/per_card_day", 2).find("/causes/0/per_card_day: found 2") != std::string::npos);
 }

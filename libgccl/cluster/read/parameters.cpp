@@ -109,6 +109,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
            "transports", "in_switch_efficiency", "nccl", "mpi", "links", "protocols", "corrections"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
+  check_sources(v);
   if (const auto base = v.find("base")) read_file(*base, draft, open);
   if (const auto card = v.find("card")) {
     CardCosts costs;
@@ -203,7 +204,6 @@ Parameters load_parameters(const std::filesystem::path& file) {
   std::vector<std::filesystem::path> open{error ? file : real};
   Draft draft;
   read_set(set, draft, open);
-  check_sources(set);
   return complete(set, std::move(draft));
 }
 

@@ -86,7 +86,10 @@ template <class T>
 std::vector<T> read_list(const Node& v, std::string_view key, T (*read)(const Node&)) {
   std::vector<T> list;
   if (const auto items = v.find(key))
-    for (const Node& item : items->items()) list.push_back(read(item));
+    for (const Node& item : items->items()) {
+      list.push_back(read(item));
+      if (const auto source = item.find("source")) source->string();
+    }
   return list;
 }
 
@@ -106,6 +109,7 @@ TransportModel read_transport(const Node& v) {
            "sources"});
   for (const std::string_view text : {"$schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
+  check_sources(v);
   TransportModel t;
   t.costs.node = read_hop(v.at("node"));
   t.costs.net = read_hop(v.at("net"));
