@@ -281,7 +281,8 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   Json document = whole;
   document["base"] = "base.json";
   judge(document);
-  const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "1.5us", "2MiB", "-3", Json::array(), Json::object()};
+  const Json kValues[] = {nullptr, true, -1,    0,         0.5,       1e300,         "1.5us",
+                          "2MiB",  "-3", "1.5", "1.2.3us", "1.2.3MB", Json::array(), Json::object()};
   for (const std::string_view place :
        {"", "/sources", "/card", "/transports", "/transports/tcp", "/transports/tcp/node", "/transports/tcp/net_all",
         "/links", "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {

@@ -260,6 +260,31 @@ TEST_CASE("what is wrong with a study is said") {
   CHECK(complaint_of({{"repair", 3}}).find("repair_s") != std::string::npos);
 }
 
+TEST_CASE("times of a study have the same limits in its schema") {
+  const JsonSchema schema(read_json(kRoot / "sim/availability/availability.schema.json"));
+  const auto judge = [&](const char* pointer, const Json& value) {
+    Json changed = kStudy;
+    changed[Json::json_pointer(pointer)] = value;
+    std::string why = "accepted";
+    try {
+      study_of(changed);
+    } catch (const json::InputError& e) {
+      why = e.what();
+    }
+    CAPTURE(pointer);
+    CAPTURE(value.dump());
+    CAPTURE(why);
+    CHECK(schema.accepts(changed) == (why == "accepted"));
+  };
+  for (const Json& time :
+       {Json(-1), Json(0), Json(0.5), Json(1), Json(8.9e9), Json(9e9), Json("5"), Json("1.2.3s"), Json("2 min")}) {
+    judge("/checkpoint/every_s", time);
+    judge("/checkpoint/every_s", Json::array({time}));
+    judge("/checkpoint/write_s", time);
+    judge("/restart_s", time);
+  }
+}
+
 TEST_CASE("what is wrong with failure rates is said, of their texts too") {
   const Json rates = {{"schema", "gccl/failures/1"},
                       {"name", "n"},

@@ -50,9 +50,8 @@ TEST_CASE("schema and reader judge every changed document alike") {
   // Rules that join two values are the reader's alone: these keys' values and absence are judged elsewhere.
   const auto joined = [](const std::string& path, const Json& value) {
     for (const char* key :
-         {"/bytes",  "/algorithm", "/ranks",      "/cluster",    "/engine",      "/correct", "/channels",
-          "/lanes",  "/dtype",     "/algorithms", "/collective", "/max_time_us", "/chunks",  "/shares",
-          "/factor", "/to",        "/from",       "/label",      "/run",         "/result"})
+         {"/bytes", "/algorithm", "/ranks", "/cluster", "/engine", "/correct", "/channels", "/lanes", "/algorithms",
+          "/collective", "/max_time_us", "/chunks", "/shares", "/factor", "/to", "/from", "/label", "/run", "/result"})
       if (path.ends_with(key) && (value.is_string() || (value.is_number() && value >= 0) || value.is_array()))
         return true;
     return path.ends_with("/root") || path.ends_with("/counts") || path.ends_with("/op") ||
@@ -87,6 +86,68 @@ TEST_CASE("schema and reader judge every changed document alike") {
   visit(visit, Json::json_pointer());
   CHECK(changed > 400);
   CHECK(refused > changed / 2);
+}
+
+TEST_CASE("schema and reader have the same limits and forms of single values") {
+  const JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
+  Json modelled = whole(Json::parse(R"([{"collective": "allreduce", "bytes": {"from": 8, "to": "1MiB"}, "dtype": "f32",
+    "stragglers": [{"rank": 1, "start_us": 5}], "expect": {"max_time_us": 5}}])"));
+  modelled["placement"] = {{"cards", {0, 1}}};
+  const Json faulty = whole(Json::parse(R"([{"collective": "allreduce", "bytes": 8, "compute_us": 5,
+    "faults": [{"kind": "pause", "rank": 1, "at_us": 1, "every_us": 1000000, "until_us": 2, "for_us": 3},
+               {"kind": "link_degraded", "link": "x", "latency_us": 5},
+               {"kind": "rank_crash", "rank": 1, "after": {"rank": 1, "steps": 3}}],
+    "recovery": {"policy": "spare", "spares": 1, "detection_us": 5000, "replace_after_us": 5, "reroute_after_us": 5,
+                 "frame_bytes": 64, "heal_us": 5, "limit_us": 5}}])"));
+  std::size_t refused = 0;
+  const auto judge = [&](const Json& document, const char* pointer, const Json& value) {
+    Json changed = document;
+    changed[Json::json_pointer(pointer)] = value;
+    std::string why = "accepted";
+    try {
+      scenario_of(changed);
+    } catch (const json::InputError& e) {
+      why = e.what();
+    }
+    CAPTURE(pointer);
+    CAPTURE(value.dump());
+    CAPTURE(why);
+    CHECK(schema.accepts(changed) == (why == "accepted"));
+    if (why == "accepted") return;
+    CHECK(why.find(fmt::format(": {}: ", pointer)) != std::string::npos);
+    ++refused;
+  };
+  const double year = 366 * 86400e6, hour = 3600e6;
+  const auto times = [&](const Json& document, const char* pointer, double least, double most) {
+    for (const double us : {-1.0, 0.0, 0.0004, 0.0005, least, least * 0.999, most, most * 1.001, 8.9e15, 9e15, 1e300})
+      judge(document, pointer, us);
+    for (const char* text : {"5", "1.2.3ms", ".ms", "1e3", "5 hours", "", "-5ms"}) judge(document, pointer, text);
+  };
+  times(modelled, "/runs/0/stragglers/0/start_us", 0, hour);
+  times(modelled, "/runs/0/expect/max_time_us", 0, 8.9e15);
+  times(faulty, "/runs/0/compute_us", 0, hour);
+  times(faulty, "/runs/0/recovery/detection_us", 1000, year);
+  for (const char* key : {"replace_after_us", "reroute_after_us", "heal_us", "limit_us"})
+    times(faulty, fmt::format("/runs/0/recovery/{}", key).c_str(), 0, year);
+  times(faulty, "/runs/0/faults/0/for_us", 0.0005, year);
+  times(faulty, "/runs/0/faults/1/latency_us", 0, year);
+  for (const Json& size :
+       {Json("1.5"), Json("0.5"), Json("1.0"), Json("1."), Json(".5KiB"), Json("1.5 MB"), Json("1e3"), Json("1.2.3MB"),
+        Json("0.0005EiB"), Json("."), Json("MB"), Json("-1"), Json(1ll << 50), Json((1ll << 50) + 1)})
+    judge(faulty, "/runs/0/bytes", size);
+  for (const std::int64_t bytes : {0, 1, 1 << 24, (1 << 24) + 1}) judge(faulty, "/runs/0/recovery/frame_bytes", bytes);
+  for (const std::int64_t bytes : {0, 1}) judge(modelled, "/runs/0/bytes/from", bytes);
+  for (const std::int64_t card : {4294967295ll, 4294967296ll}) judge(modelled, "/placement/cards/1", card);
+  for (const Json& steps : {Json(0), Json(std::uint64_t(1) << 62), Json(1e300)})
+    judge(faulty, "/runs/0/faults/2/after/steps", steps);
+  for (const char* dtype : {"f32", "float32", "fp32", "", "i8", "uint8"}) judge(modelled, "/runs/0/dtype", dtype);
+  // A fault that is drawn: one time is a bound of the others.
+  for (const Json& every : {Json(0), Json(0.0004), Json(year * 1.001), Json("7")})
+    judge(faulty, "/runs/0/faults/0/every_us", every);
+  for (const char* key : {"at_us", "until_us"})
+    for (const Json& us : {Json(-1), Json("7")}) judge(faulty, fmt::format("/runs/0/faults/0/{}", key).c_str(), us);
+  judge(faulty, "/runs/0/faults/0/until_us", year * 1.001);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("every kind of check is in the schema and in the documentation") {
