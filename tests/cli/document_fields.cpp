@@ -1,8 +1,10 @@
-// What the program writes is explained: every field of documents that have a schema, there or in the documentation.
+// What the program writes is explained: every kind of document in the table of formats, and every field of those that
+// have a schema there or in the schema itself.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "tests/support/project.hpp"
@@ -61,6 +63,7 @@ TEST_CASE("each field of a document that has a schema is explained there or in t
     CAPTURE(file);
     const Schema schema = Schema::parse(read_text(file));
     CHECK(schema.value("$id", "") == schema["properties"]["schema"]["const"]);
+    CHECK(stands_in(text, file.filename()));
     std::set<std::string> unexplained;
     add_unexplained(schema, text, unexplained);
     unexplained.erase("$schema");
@@ -68,4 +71,22 @@ TEST_CASE("each field of a document that has a schema is explained there or in t
     ++schemas;
   }
   CHECK(schemas >= 16);
+}
+
+TEST_CASE("each kind of document has a row in the table of formats") {
+  const std::string page = read_text(kRoot / "docs/formats.md");
+  const std::size_t begin = page.find("\n| kind |"), end = page.find("\n\n", begin);
+  REQUIRE(end < page.size());
+  const std::string table = quoted_in(page.substr(begin, end - begin));
+  const std::regex schema_of("gccl/([a-z-]+)/1");
+  std::set<std::string> kinds;
+  for (const fs::path& file : project_files()) {
+    const std::string text = read_text(file);
+    for (std::sregex_iterator it(text.begin(), text.end(), schema_of), none; it != none; ++it) kinds.insert((*it)[1]);
+  }
+  for (const std::string& kind : kinds) {
+    CAPTURE(kind);
+    CHECK(("\n" + table).find("\n" + kind + "\n") != std::string::npos);
+  }
+  CHECK(kinds.size() >= 24);
 }
