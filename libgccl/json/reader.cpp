@@ -39,7 +39,7 @@ std::string shown(const json& v) {
 
 // 4.0 or 1e6, as many programs write whole numbers, and JSON Schema has them; those that a double has for certain.
 bool is_whole(const json& v) {
-  return v.is_number_float() && std::abs(v.get<double>()) <= 0x1p53 && v.get<double>() == std::floor(v.get<double>());
+  return v.is_number_float() && std::abs(v.get<double>()) < 0x1p53 && v.get<double>() == std::floor(v.get<double>());
 }
 
 std::string line_and_column(std::string_view text, std::size_t at) {
@@ -240,7 +240,10 @@ bool Node::boolean() const {
 
 std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
   const auto wrong = [&] {
-    fail(fmt::format("found {}, expected an integer from {} to {}", shown(*value_), least, most));
+    fail(fmt::format("found {}, expected an integer from {} to {}{}", shown(*value_), least, most,
+                     value_->is_number_float() && std::abs(value_->get<double>()) >= 0x1p53
+                         ? ", from 2^53 on without point or exponent"
+                         : ""));
   };
   std::int64_t v = 0;
   if (value_->is_number_unsigned()) {

@@ -113,6 +113,7 @@ class Wire {
 struct Attribute {
   std::string name;
   std::optional<std::string> text;
+  bool valued = false;
   double number = NAN;
   std::uint64_t integer = 0;
   bool counts = false;      // an integer of at least 0
@@ -120,6 +121,7 @@ struct Attribute {
   bool some_false = false;  // of a list of bools
 };
 void put_signed(std::uint64_t bits, Attribute& a) {
+  a.valued = true;
   a.integer = bits;
   a.number = double(std::int64_t(bits));
   a.counts = a.number >= 0;
@@ -131,6 +133,7 @@ Attribute read_attribute(Wire w) {
       case 1: a.name = w.bytes().text(); break;
       case 3:
       case 5:
+        a.valued = true;
         a.number = w.real();
         a.counts = a.number >= 0 && a.number < 0x1p64 && a.number == std::floor(a.number);
         a.whole = std::abs(a.number) < 0x1p63 && a.number == std::floor(a.number);
@@ -147,7 +150,7 @@ Attribute read_attribute(Wire w) {
       case 27:
         a.integer = w.integer();
         a.number = double(a.integer);
-        a.counts = a.whole = true;
+        a.counts = a.whole = a.valued = true;
         break;
       case 15:
       case 17: {  // zigzag
@@ -213,13 +216,15 @@ class TraceReader {
     return Rank(r);
   }
   static std::string shown(const Attribute& a) {
-    return a.text ? fmt::format("\"{}\"", json::valid_text(a.text->substr(0, 60))) : fmt::format("{}", a.number);
+    if (a.text) return fmt::format("\"{}\"", json::valid_text(a.text->substr(0, 60)));
+    return a.valued ? fmt::format("{}", a.number) : "without a value";
   }
 
   ChakraNode node(Wire w) {
     ChakraNode n;
     std::uint64_t type = 0, comm_type = ~0ull;
     bool sized = false, some_dimensions = false;
+    std::optional<Attribute> tagged, grouped;
     while (w.more()) switch (w.field()) {
         case 1: n.id = w.integer(); break;
         case 2: n.name = w.bytes().text(); break;
@@ -242,9 +247,9 @@ class TraceReader {
           if (a.name == "comm_size") n.comm_bytes = count(n, a), sized = true;
           if (a.name == "comm_src") n.source = rank(n, a);
           if (a.name == "comm_dst") n.destination = rank(n, a);
-          if (a.name == "comm_tag") n.tag = tag(n, a);
+          if (a.name == "comm_tag") tagged = a;
           if (a.name == "involved_dim") some_dimensions = a.some_false;
-          if (a.name == "pg_name") n.group = a.text ? *a.text : std::to_string(a.integer);
+          if (a.name == "pg_name") grouped = a;
           break;
         }
         default: w.skip();
@@ -257,6 +262,8 @@ class TraceReader {
            fmt::format("type {}, expected COMP_NODE, COMM_COLL_NODE, COMM_SEND_NODE, COMM_RECV_NODE or METADATA_NODE",
                        type < std::size(kTypes) ? std::string(kTypes[type]) : std::to_string(type)));
     n.type = ChakraType(type);
+    if (tagged && (n.type == ChakraType::send || n.type == ChakraType::receive)) n.tag = tag(n, *tagged);
+    if (grouped) n.group = grouped->text ? *grouped->text : std::to_string(count(n, *grouped));
     if (n.type == ChakraType::collective) {
       static constexpr std::pair<std::uint64_t, Collective> kCollectives[] = {
           {0, Collective::allreduce}, {2, Collective::allgather},      {5, Collective::broadcast},

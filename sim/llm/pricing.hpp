@@ -9,13 +9,13 @@
 
 namespace gccl::sim::llm {
 
-// A workload's ranks on the cards of its cluster.
 // Nodes that are alike have the same kind; a card's place is its number on its node.
 struct Nodes {
   std::vector<Rank> kind;   // by node
   std::vector<Rank> place;  // by card
 };
 
+// A workload's ranks on the cards of its cluster.
 struct StepWorld {
   std::shared_ptr<const Cluster> cluster;
   std::vector<Card> cards;

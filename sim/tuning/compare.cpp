@@ -60,8 +60,8 @@ bool is_set(const Node& row, const char* key) {
 
 // 0 where nothing is said of it.
 std::uint64_t optional_number(const Node& row, const char* key) {
-  const auto value = row.raw().find(key);
-  return value != row.raw().end() && value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
+  const auto value = row.find(key);
+  return value && value->is_number() ? std::uint64_t(value->integer(0, INT64_MAX)) : 0;
 }
 
 // What stands in several rows gets a number from the second on. By which name it was added.

@@ -62,13 +62,13 @@ const Algorithm& algorithm_of(const Row& row) {
   return *at;
 }
 
-// Where it names g or k it speaks of nodes, else of ranks alone.
+// Where it names g or k it speaks of nodes; `hierarchical` is another algorithm there; else of ranks alone.
 bool of_nodes(const Row& row) {
-  return std::ranges::any_of(row.factors, [](const std::string& f) {
-    for (std::size_t i = 0; i < f.size(); ++i)
-      if ((f[i] == 'g' || f[i] == 'k') && (i == 0 || f[i - 1] != 'o')) return true;  // of "log2"
-    return false;
-  });
+  return row.algorithm == "hierarchical" || std::ranges::any_of(row.factors, [](const std::string& f) {
+           for (std::size_t i = 0; i < f.size(); ++i)
+             if ((f[i] == 'g' || f[i] == 'k') && (i == 0 || f[i - 1] != 'o')) return true;  // of "log2"
+           return false;
+         });
 }
 
 void check(const Row& row, Rank n, Rank per_node, std::array<double, 4>& closest) {

@@ -378,7 +378,8 @@ TEST_CASE("a parameter set's sources point to what is there, also where a cluste
     }
     return "accepted";
   };
-  for (const auto& [sources, why] : {std::pair(Json({{"/name", "s"}}), "accepted"),
+  for (const auto& [sources, why] : {std::pair(Json({{"/base", "s"}}), "accepted"),
+                                     {Json({{"/nodes", "s"}}), "points to nothing in this file"},
                                      {Json({{"/links/x", "s"}}), "points to nothing in this file"},
                                      {Json({{"/name", 7}}), "/sources/~1name: found 7, expected a string"},
                                      {Json(7), "/sources: found 7, expected an object"}}) {

@@ -216,6 +216,10 @@ TEST_CASE("a comm_tag is any integer, and nothing else") {
   };
   refused(attribute("comm_tag", "7"), "comm_tag \"7\", expected an integer");
   refused(real_attribute("comm_tag", 1.5), "comm_tag 1.5, expected an integer");
+  refused(message(10, message(1, "comm_tag")), "comm_tag without a value, expected an integer");
+  // Of what has no use for one it is not looked at.
+  const std::string tagged = trace_of({traced(1, kCollective, {}, all_reduce(64) + attribute("comm_tag", "x"))});
+  CHECK(TwoRanks(tagged, tagged).result()["step_us"] > 0);
 }
 
 TEST_CASE("calls without the name of a group are of all ranks, and a barrier has no bytes") {

@@ -174,6 +174,28 @@ TEST_CASE("compare puts rows side by side that state the same, and says which ar
         std::string::npos);
 }
 
+TEST_CASE("compare takes whole numbers with a point for what they are") {
+  const Folder folder;
+  const auto result = [&](const char* name, const Json& bytes, const Json& far, const Json& near) {
+    Json rows = Json::array();
+    for (const Json& root : {far, near})
+      rows.push_back({{"collective", "broadcast"},
+                      {"algorithm", "ring"},
+                      {"cluster", "c"},
+                      {"engine", "flow"},
+                      {"label", ""},
+                      {"dtype", "f32"},
+                      {"ranks", 8},
+                      {"bytes", bytes},
+                      {"root", root},
+                      {"time_us", 5}});
+    return folder.write(name, Json{{"schema", "gccl/result/1"}, {"runs", rows}}.dump()).string();
+  };
+  const Ended e = run_gccl({"compare", result("a.json", 1024, 3, 0), result("b.json", 1024.0, 3.0, 0.0)});
+  CHECK(e.code == 0);
+  CHECK(e.out.find("2 times in both") != std::string::npos);
+}
+
 TEST_CASE("compare puts two tables side by side: ranges that both are about, and times at one size") {
   const Folder folder;
   const auto table = [&](const char* name, const std::string& cluster, const std::string& entries) {
