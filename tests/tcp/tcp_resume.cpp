@@ -281,6 +281,20 @@ TEST_CASE("nothing is said any more to a peer that leaves, nor on a connection t
   CHECK(link.streams()[0]->deaf);
 }
 
+TEST_CASE("a link whose first stream is not there is left as it is, although another one owes an answer") {
+  tcp::Settings settings;
+  settings.link_lost = 5s;
+  tcp::Completions done;
+  tcp::Staging staging;
+  std::string problem;
+  tcp::Link link(1, 0, true, false);
+  std::array<Fd, 2> ends = connected_pair();
+  REQUIRE(link.connect({.stream = 1, .streams = 2, .number = 1}, std::move(ends[0]), settings, &done));
+  link.streams()[1]->answer = true;
+  CHECK(link.advance(&done, &staging, &problem));
+  CHECK(link.streams()[1]->answer);
+}
+
 // All of it is in this machine's buffers. What is acknowledged then nobody reads: the system answers by a reset.
 TEST_CASE("what has arrived of a peer that has ended is received, however often it is acknowledged") {
   const Variable mends("GCCL_LINK_LOST_MS", "15000");

@@ -62,11 +62,12 @@ bool Link::advance_mended(Completions* done, Staging* staging, std::string* prob
   // At once, not with the next poll: a thread that waits may pause before it, and the peer waits, too.
   for (bool more = true; more;) {
     if (!advance_sends(done, problem) || !advance_receives(done, staging, problem)) return false;
-    more = std::ranges::any_of(streams_, [&](const auto& s) {
-      return s && s->state == Stream::State::open && s->may_read > 0 && !s->sent.behind() && s->header_left == 0 &&
-             !s->sending &&
-             ((s->answer && !s->deaf) || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
-    });
+    more =
+        connected() && std::ranges::any_of(streams_, [&](const auto& s) {
+          return s && s->state == Stream::State::open && s->may_read > 0 && !s->sent.behind() && s->header_left == 0 &&
+                 !s->sending &&
+                 ((s->answer && !s->deaf) || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
+        });
   }
   if (outgoing_.awaits_acknowledgement()) copy_instead(moved_bytes() == before, done);
   return true;
