@@ -239,8 +239,7 @@ void Connector::serve() {
     if (commands || commands_left_) take_commands();
     const Clock::time_point looked = Clock::now();
     if (dialled || (asked_.exchange(false) && listen_again_ == Clock::time_point::max())) {
-      accept_pending();
-      if (listen_again_ == Clock::time_point::max()) queue_empty_ = looked;
+      if (accept_pending()) queue_empty_ = looked;
     }
     if (unauthenticated_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
     if (Clock::now() >= next_check_) expire();

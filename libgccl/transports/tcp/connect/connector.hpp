@@ -84,7 +84,7 @@ class Connector {
   void take_commands();
   std::shared_ptr<PortInbox> next_with_commands();
   bool begin_aborts(const std::shared_ptr<PortInbox>& inbox);
-  void accept_pending();
+  bool accept_pending();  // true: nobody is in the listener's queue any more
   void drop_oldest(const std::string& why);
   void end_left();
   bool end();

@@ -36,7 +36,7 @@ void Connector::note_unauthenticated(PendingConnection* c) {
   c->among_unauthenticated = belongs;
 }
 
-void Connector::accept_pending() try {
+bool Connector::accept_pending() try {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Fd fd;
     SocketAddress who;
@@ -48,7 +48,7 @@ void Connector::accept_pending() try {
         short_since_ = now;
         refusals_.refused({}, "no descriptor is left, not even to say so (see ulimit -n)");
       }
-      return pause_listening(kReservePause);
+      return pause_listening(kReservePause), false;
     }
     short_since_ = {};
     Status s = accept_from(listener_.get(), &fd, &who);
@@ -64,9 +64,9 @@ void Connector::accept_pending() try {
     });
     if (!s.ok()) {
       refusals_.refused(who, s.text());
-      return pause_listening(kDescriptorPause);
+      return pause_listening(kDescriptorPause), false;
     }
-    if (!fd) return;
+    if (!fd) return true;
     if (unauthenticated_.size() >= kUnauthenticatedMax)
       drop_oldest("too many connections that do not introduce themselves");
     PendingConnection* c = nullptr;
@@ -76,12 +76,14 @@ void Connector::accept_pending() try {
       add(std::move(accepted));
     } catch (const std::bad_alloc&) {  // honest peers dial again
       if (const auto i = pending_.find(c); i != pending_.end()) drop(i);
-      return pause_listening(kReservePause);
+      return pause_listening(kReservePause), false;
     }
     advance(c, &PendingConnection::ready);  // honest peers begin at once
   }
+  return false;
 } catch (const std::bad_alloc&) {  // it was about to say why it refuses one
   pause_listening(kReservePause);
+  return false;
 }
 
 void Connector::drop_oldest(const std::string& why) {
