@@ -125,6 +125,30 @@ TEST_CASE("a long message goes on after each of many resets, whichever end hears
   CHECK(repeated < resets * (std::uint64_t(32) << 20));
 }
 
+// As a device on the way does that is shut down in good order. The other connections of the link stay as they are.
+TEST_CASE("a connection that ends while its peer lives is made anew, also where others of the link may bring more") {
+  const Variable mends("GCCL_LINK_LOST_MS", "20000");
+  const Variable streams("GCCL_TCP_STREAMS", "3");
+  World w(2);
+  meet(&w);
+  const auto data = pattern(5, 32 << 20), back = pattern(6, 32 << 20);
+  for (unsigned round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    std::vector<unsigned char> got(data.size()), got_back(back.size());
+    auto *s = w[0].send(1, data.data(), data.size()), *r = w[1].receive(0, got.data(), got.size());
+    auto *s2 = w[1].send(0, back.data(), back.size()), *r2 = w[0].receive(1, got_back.data(), got_back.size());
+    const std::uint64_t before = tcp_moved_bytes(w[0].port);
+    REQUIRE(w.until([&] { return tcp_moved_bytes(w[0].port) - before > (3 << 20) || s->result == GCCL_SUCCESS; }));
+    const auto all = test::tcp_connections();
+    REQUIRE(!all.empty());
+    shutdown(all[round % all.size()], SHUT_RD);
+    REQUIRE(w.until_done({s, r, s2, r2}));
+    CHECK(got == data);
+    CHECK(got_back == back);
+  }
+  CHECK(tcp_link_counts(w[0].port).reconnects + tcp_link_counts(w[1].port).reconnects > 0);
+}
+
 TEST_CASE("without GCCL_LINK_LOST_MS a connection that is reset is a lost peer") {
   World w(2);
   meet(&w);

@@ -330,6 +330,15 @@ Incoming::Step Incoming::discard(Stream* s, Staging* staging, std::string* probl
   return Step::go_on;
 }
 
+bool Incoming::may_bring(const Stream& s, bool first_stream) const {
+  const GCCL_Transfer* const t = queue_.front();
+  if (s.ended || (!first_stream && t->bytes <= Stream::kStripeBytes)) return false;
+  if (!s.in_frame) return true;
+  const auto later = std::int32_t(s.incoming.sequence - std::uint32_t(t->backend[NumberedQueue::kSequence]));
+  if (later > 0) return false;
+  return later < 0 || !t->consume || s.incoming.offset + s.taken <= t->backend[kTaken];
+}
+
 bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging* staging, std::string* problem) {
   for (;;) {
     if (!s->in_frame) {

@@ -27,6 +27,9 @@ class Incoming {
   bool held_up(const Stream& s) const {
     return queue_.empty() || (s.in_frame && !s.announced && !queue_.find(s.incoming.sequence));
   }
+  // Whether the stream may yet bring what the first receive, which must be there, waits for: frames come in the order
+  // of their messages, and only long messages come over several streams.
+  bool may_bring(const Stream& s, bool first_stream) const;
   // Reads on all the same, for what the peer acknowledges. Requires held_up(). hear() comes to the next message at
   // most; listen() reads on through messages, up to a limit, which stay with the stream until they are received.
   bool hear(Stream* stream, std::string* problem);

@@ -57,7 +57,8 @@ bool Link::advance(Completions* done, Staging* staging, std::string* problem) {
 }
 
 bool Link::advance_mended(Completions* done, Staging* staging, std::string* problem) {
-  const std::uint64_t before = moved_bytes();
+  const std::uint64_t before = moved_bytes(), taken_before = ended_ ? taken_from_ahead() : 0;
+  const bool had_ended = ended_;
   if (!resume(done, problem)) return false;
   // At once, not with the next poll: a thread that waits may pause before it, and the peer waits, too.
   for (bool more = true; more;) {
@@ -69,8 +70,19 @@ bool Link::advance_mended(Completions* done, Staging* staging, std::string* prob
                  ((s->answer && !s->deaf) || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
         });
   }
-  if (outgoing_.awaits_acknowledgement()) copy_instead(moved_bytes() == before, done);
+  const bool still = moved_bytes() == before;
+  if (outgoing_.awaits_acknowledgement()) copy_instead(still, done);
+  // Unless a peer says that it leaves, what it had sent before it left is on this machine. One that lives has lost that
+  // connection alone.
+  if (had_ended && still && !peer_leaves_ && taken_from_ahead() == taken_before) break_off_ended(done);
   return true;
+}
+
+void Link::break_off_ended(Completions* done) {
+  std::string problem = kClosed;
+  for (auto& s : streams_)
+    if (s && s->state == Stream::State::open && s->ended) break_off(s.get(), &problem, done);
+  ended_ = false;
 }
 
 // A receiver that has other things to do keeps its senders no longer than the kernel's buffers do. A short message, or
@@ -172,10 +184,21 @@ bool Link::break_off(Stream* s, std::string* problem, Completions* done) {
 }
 
 bool Link::receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem) {
-  if (s->state != Stream::State::open) return true;
+  if (s->state != Stream::State::open || s->ended) return true;
   if (incoming_.empty() ? !mends_ || incoming_.hear(s, problem) : incoming_.advance(s, first, done, staging, problem))
     return true;
-  return break_off(s, problem, done);
+  if (!s->ended || *problem != kClosed) return break_off(s, problem, done);
+  s->deaf = mends_;
+  return ended_ = true;
+}
+
+// A peer that leaves ends all streams, and what it has written to the others may be all that is waited for.
+bool Link::end_matters() const {
+  if (!ended_) return false;
+  if (incoming_.empty()) return mends_ && outgoing_.awaits_acknowledgement();
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (streams_[i] && incoming_.may_bring(*streams_[i], i == 0)) return false;
+  return true;
 }
 
 bool Link::advance_receives(Completions* done, Staging* staging, std::string* problem) {
@@ -188,7 +211,10 @@ bool Link::advance_receives(Completions* done, Staging* staging, std::string* pr
                                                 (mends_ && outgoing_.awaits_acknowledgement());
     if (streams_[i] && wanted && !receive_from(streams_[i].get(), false, done, staging, problem)) return false;
   }
-  return true;
+  if (!end_matters()) return true;
+  if (mends_) return break_off_ended(done), true;
+  *problem = kClosed;
+  return false;
 }
 
 bool Link::cancel(GCCL_Transfer* t) { return outgoing_.cancel(streams_, t) || incoming_.cancel(t); }

@@ -41,7 +41,7 @@ class Link {
   bool transfers() const { return !outgoing_.empty() || !incoming_.empty(); }
   bool idle() const { return outgoing_.empty() && incoming_.empty() && (!mends_ || !owes()); }
   // There may be something to do although nothing has arrived: a matter of time.
-  bool timed() const { return mends_ && (outgoing_.awaits_acknowledgement() || owes()); }
+  bool timed() const { return mends_ && (outgoing_.awaits_acknowledgement() || owes() || ended_); }
   // All that was sent has come to the peer's process, or at least to its machine; `checked`: all messages to its
   // process, which found them undamaged.
   bool delivered(bool checked, Completions* done);
@@ -92,6 +92,8 @@ class Link {
   bool resume(Completions* done, std::string* problem);
   bool owes() const;
   bool break_off(Stream* s, std::string* problem, Completions* done);
+  bool end_matters() const;
+  void break_off_ended(Completions* done);
   bool receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem);
 
   std::uint32_t peer_, channel_;
@@ -101,6 +103,7 @@ class Link {
   Streams streams_;
   bool registered_ = false;
   bool peer_leaves_ = false;
+  bool ended_ = false;  // a stream, which is open all the same
   Outgoing outgoing_;
   Incoming incoming_;
 };
