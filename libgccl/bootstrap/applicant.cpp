@@ -101,7 +101,7 @@ Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& t
     if (state == Handshake::State::failed) {
       *again = !handshake.unauthenticated();
       const std::string text = fmt::format("{}: {}", at.text(), handshake.error());
-      if (*again) return Status::error(text, GCCL_ERR_PEER_LOST);
+      if (*again) return Status::error(text, handshake.failed_here() ? GCCL_ERR_SYSTEM : GCCL_ERR_PEER_LOST);
       return Status::error(
           fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE as the job's members have", text),
           GCCL_ERR_AUTHENTICATION);

@@ -112,6 +112,7 @@ class TcpStoreClient : public Exchange {
       if (state == Handshake::State::failed) {
         *again = handshake.disconnected();
         std::string text = fmt::format("{}: {}", address.text(), handshake.error());
+        if (handshake.failed_here()) return Status::error(text, GCCL_ERR_SYSTEM);
         if (!handshake.unauthenticated()) return Status::error(text, *again ? GCCL_ERR_PEER_LOST : GCCL_ERR_REMOTE);
         return Status::error(fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank", text),
                              GCCL_ERR_AUTHENTICATION);

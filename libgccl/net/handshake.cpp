@@ -98,5 +98,6 @@ const std::vector<std::byte>& Handshake::hello() const { return impl_->protocol.
 const std::string& Handshake::error() const { return impl_->error; }
 bool Handshake::unauthenticated() const { return impl_->protocol.unauthenticated(); }
 bool Handshake::disconnected() const { return impl_->disconnected; }
+bool Handshake::failed_here() const { return impl_->protocol.failed_here(); }
 
 }  // namespace gccl

@@ -30,10 +30,12 @@ class Handshake {
   // After done, accepting side: what the dialling side wants.
   const std::vector<std::byte>& hello() const;
   // After failed: in words, such as "the peer does not know the secret". True in the second when it is that; in the
-  // third when the connection ended before the handshake did, so that dialling again may help.
+  // third when the connection ended before the handshake did, so that dialling again may help; in the fourth when this
+  // process could not compute what it had to, which says nothing of the peer.
   const std::string& error() const;
   bool unauthenticated() const;
   bool disconnected() const;
+  bool failed_here() const;
 
  private:
   struct Impl;

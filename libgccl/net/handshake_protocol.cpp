@@ -17,7 +17,8 @@ constexpr std::size_t kOpeningBytes = 6 + 1 + 1 + HandshakeProtocol::kNonceBytes
 constexpr std::uint8_t kAccepted = 1, kRefused = 2;
 constexpr std::string_view kDialRole = "gccl dial", kAcceptRole = "gccl accept";
 
-constexpr const char* kNoDigest = "SHA-256 cannot be computed: this process is ending, or OpenSSL's settings forbid it";
+constexpr const char* kNoDigest =
+    "SHA-256 cannot be computed here: memory is short, this process is ending, or OpenSSL's settings forbid it";
 
 std::vector<std::byte> opening(std::uint8_t kind, const HandshakeProtocol::Nonce& nonce) {
   return BytesOut().raw(kMagic).u8(HandshakeProtocol::kVersion).u8(kind).raw(nonce).take();
@@ -26,7 +27,7 @@ std::vector<std::byte> opening(std::uint8_t kind, const HandshakeProtocol::Nonce
 }  // namespace
 
 HandshakeProtocol::HandshakeProtocol(std::string_view secret, const Nonce& nonce) : nonce_(nonce) {
-  if (!sha256(std::as_bytes(std::span(secret)), &key_)) fail(kNoDigest);
+  if (!sha256(std::as_bytes(std::span(secret)), &key_)) fail_here();
 }
 
 HandshakeProtocol HandshakeProtocol::dial(std::string_view secret, std::vector<std::byte> hello, const Nonce& nonce) {
@@ -65,6 +66,11 @@ void HandshakeProtocol::fail(std::string why, bool unauthenticated) {
   stage_ = Stage::failed;
   error_ = std::move(why);
   unauthenticated_ = unauthenticated;
+}
+
+void HandshakeProtocol::fail_here() {
+  fail(kNoDigest);
+  failed_here_ = true;
 }
 
 void HandshakeProtocol::received(std::span<const std::byte> bytes) {
@@ -156,7 +162,7 @@ void HandshakeProtocol::on_verdict() {
 
 bool HandshakeProtocol::prove(std::string_view role, Mac* mac) {
   const bool ok = hmac_sha256(key_, BytesOut().raw(role).raw(transcript_).take(), mac);
-  if (!ok) fail(kNoDigest);
+  if (!ok) fail_here();
   return ok;
 }
 

@@ -45,6 +45,7 @@ class HandshakeProtocol {
   const std::vector<std::byte>& hello() const { return hello_; }
   const std::string& error() const { return error_; }
   bool unauthenticated() const { return unauthenticated_; }
+  bool failed_here() const { return failed_here_; }  // whatever the peer is: SHA-256 could not be computed
 
  private:
   enum class Stage { dial, challenge, proof_length, proof, verdict, done, failed };
@@ -55,6 +56,7 @@ class HandshakeProtocol {
   void expect(Stage stage, std::size_t bytes);
   void send(std::span<const std::byte> bytes, bool covered);
   void fail(std::string why, bool unauthenticated = false);
+  void fail_here();
   bool check_opening(std::uint8_t kind);
   void on_dial();
   void on_challenge();
@@ -72,7 +74,7 @@ class HandshakeProtocol {
   std::vector<std::byte> output_;
   std::size_t sent_ = 0;
   std::string error_;
-  bool unauthenticated_ = false;
+  bool unauthenticated_ = false, failed_here_ = false;
 };
 
 }  // namespace gccl

@@ -1,4 +1,7 @@
 // Which peers may dial a rank's TCP listener, and what strangers can do there.
+#include <dlfcn.h>
+#include <openssl/hmac.h>
+
 #include <map>
 
 #include "libgccl/transports/tcp/settings.hpp"
@@ -40,7 +43,18 @@ void hold_connections(const SocketAddress& to, std::size_t count, const std::ato
   }
 }
 
+// So many of those to come.
+std::atomic<int> hmacs_that_fail{0};
+
 }  // namespace
+
+// In place of OpenSSL's: it finds no memory where a test says so.
+extern "C" unsigned char* HMAC(const EVP_MD* type, const void* key, int key_bytes, const unsigned char* data,
+                               std::size_t bytes, unsigned char* mac, unsigned* mac_bytes) {
+  if (hmacs_that_fail > 0 && hmacs_that_fail-- > 0) return nullptr;
+  static const auto real = reinterpret_cast<decltype(&HMAC)>(dlsym(RTLD_NEXT, "HMAC"));
+  return real(type, key, key_bytes, data, bytes, mac, mac_bytes);
+}
 
 TEST_CASE("garbage, silence and slowness at the listener disturb nobody") {
   Rank probe;
@@ -119,6 +133,24 @@ TEST_CASE("a caller that does not know the secret is refused, on both sides") {
   CHECK(std::string(a.fault.text).find("GCCL_SECRET") != std::string::npos);
   b.receive(0, &x, 1);
   for (const auto t = Clock::now() + 300ms; Clock::now() < t;) REQUIRE(b.poll());
+}
+
+TEST_CASE("a rank that cannot compute a handshake tries again, and says then that it is itself to blame") {
+  for (const bool passes : {true, false}) {
+    CAPTURE(passes);
+    World w(2);
+    char x = 1, y = 0;
+    hmacs_that_fail = passes ? 1 : 1 << 30;
+    const auto* s = w[0].send(1, &x, 1);
+    const auto* r = passes ? w[1].receive(0, &y, 1) : nullptr;
+    CHECK(w.until([&] {
+      return w[0].fault.result != GCCL_SUCCESS || (s->result == GCCL_SUCCESS && r && r->result == GCCL_SUCCESS);
+    }));
+    hmacs_that_fail = 0;
+    CHECK_MESSAGE(w[0].fault.result == (passes ? GCCL_SUCCESS : GCCL_ERR_SYSTEM), w[0].fault.text);
+    CHECK(y == passes);
+    if (!passes) CHECK(std::string(w[0].fault.text).find("SHA-256 cannot be computed here") != std::string::npos);
+  }
 }
 
 TEST_CASE("ranks without the backend are left out") {

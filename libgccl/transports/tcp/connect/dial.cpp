@@ -147,9 +147,11 @@ PendingConnection::Next Dial::dial_next() {
   int error = 0;
   Status s = aborts || reserve_->hold() ? dial(to, &fd_, &error) : system_error("cannot make a socket", EMFILE);
   if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_, &error)).ok(); });
-  const bool short_here = s.code() == GCCL_ERR_SYSTEM;
-  if (short_here) ++short_of_;
-  if (!s.ok()) return failed(target_.for_peer && short_here ? Failure::no_descriptor : refusal(error), s.text());
+  if (s.code() == GCCL_ERR_SYSTEM) {
+    ++short_of_;
+    return failed_here(s.text());
+  }
+  if (!s.ok()) return failed(refusal(error), s.text());
   if (target_.request.kind == ConnectionRequest::Kind::stream)
     target_.request.connection = inbox_->begin_attempt(place(), &target_.request.fresh);
   handshake_ = Handshake::dial(*secret_, encode(target_.request));
@@ -159,6 +161,11 @@ PendingConnection::Next Dial::dial_next() {
   const Clock::duration limit = target_.again || target_.addresses.size() > 1 ? attempt_ : limit_;
   deadline_ = std::max(std::min(now + limit, begun_ + target_.time_limit), now + kAttemptMin);
   return Next::go_on;
+}
+
+// Which says nothing of the peer.
+PendingConnection::Next Dial::failed_here(const std::string& why) {
+  return failed(target_.for_peer ? Failure::no_descriptor : Failure::no_way, why);
 }
 
 PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
@@ -210,7 +217,7 @@ PendingConnection::Next Dial::end_round() {
 }
 
 PendingConnection::Next Dial::next_round(Clock::duration pause) {
-  refused_ = cut_off_ = unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
+  refused_ = cut_off_ = unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = failed_here_ = false;
   short_of_ = 0;
   failures_.clear();
   address_ = 0;
@@ -290,6 +297,8 @@ PendingConnection::Next Dial::shake() {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
+      failed_here_ |= handshake_.failed_here();
+      if (handshake_.failed_here()) return failed_here(fmt::format("{}: {}", where, handshake_.error()));
       unauthenticated_ |= handshake_.unauthenticated();
       return failed(handshake_.disconnected() || may_be_damaged() ? Failure::unanswered : Failure::refused,
                     fmt::format("{}: {}", where, handshake_.error()));

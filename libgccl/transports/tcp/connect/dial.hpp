@@ -69,6 +69,7 @@ class Dial : public PendingConnection {
   Failure refusal(int error) const;
   bool may_be_damaged() const;
   Next dial_next();
+  Next failed_here(const std::string& why);
   Next failed(Failure how, const std::string& why);
   Next end_round();
   Next next_round(Clock::duration pause);
@@ -97,7 +98,8 @@ class Dial : public PendingConnection {
   bool unauthenticated_ = false, refused_ = false, cut_off_ = false, unanswered_ = false, silent_ = false,
        no_descriptor_ = false, left_ = false;
   std::size_t short_of_ = 0;  // addresses, of this round, for which this process had no descriptor or no memory
-  bool all_short() const { return short_of_ == target_.addresses.size(); }
+  bool failed_here_ = false;  // at another one, which was there: this process could not compute a handshake
+  bool all_short() const { return failed_here_ || short_of_ == target_.addresses.size(); }
   std::string failures_;
 };
 
