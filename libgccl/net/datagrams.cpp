@@ -13,19 +13,48 @@
 namespace gccl {
 namespace {
 
-Status bound(const SocketAddress& where, Fd* out) {
-  Fd fd = not_for_children([&] { return ::socket(where.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+Status unbound(int family, Fd* out) {
+  Fd fd = not_for_children([&] { return ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!fd) return system_error("a datagram socket", errno);
-  const int yes = 1, no = 0;  // where the system has it: as far as it goes
+  const int yes = 1;  // where the system has it: as far as it goes
   (void)::setsockopt(fd.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
-  if (where.family() == AF_INET6) {
-    (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
-    if (where.is_any()) (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  }
+  if (family == AF_INET6) (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
+  *out = std::move(fd);
+  return {};
+}
+
+Status bound(const SocketAddress& where, Fd* out) {
+  Fd fd;
+  if (Status s = unbound(where.family(), &fd); !s.ok()) return s;
+  const int no = 0;
+  if (where.family() == AF_INET6 && where.is_any())
+    (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (::bind(fd.get(), where.data(), where.bytes()) != 0)
     return system_error(fmt::format("bind to {}", where.text()), errno);
   *out = std::move(fd);
   return {};
+}
+
+// Of the socket's; invalid: none.
+SocketAddress next_refused(int fd) {
+  for (;;) {
+    sockaddr_storage to{};
+    alignas(cmsghdr) char control[512];
+    msghdr m{};
+    m.msg_name = &to;
+    m.msg_namelen = sizeof to;
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    if (::recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return {};
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+      if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+          !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+        continue;
+      sock_extended_err e;
+      std::memcpy(&e, CMSG_DATA(c), sizeof e);
+      if (e.ee_errno == ECONNREFUSED) return {reinterpret_cast<const sockaddr*>(&to), m.msg_namelen};
+    }
+  }
 }
 
 }  // namespace
@@ -38,10 +67,20 @@ Status Datagrams::open(const std::string& address, bool have_secret, std::unique
   for (const SocketAddress& where : place.binds)
     if ((s = bound(where, &d->fd_)).ok()) break;
   if (!s.ok()) return s;
-  d->family_ = SocketAddress::local_end(d->fd_.get()).family();
+  const SocketAddress at = SocketAddress::local_end(d->fd_.get());
+  d->family_ = at.family();
+  d->both_ = at.family() == AF_INET6 && at.is_any();
   d->addresses_ = place.published(d->fd_.get());
   *out = std::move(d);
   return {};
+}
+
+bool Datagrams::reaches(const SocketAddress& to) const { return both_ || to.family() == family_; }
+
+Status Datagrams::reach(const std::vector<SocketAddress>& rank) {
+  if (second_ || rank.empty() || std::ranges::any_of(rank, [&](const SocketAddress& a) { return reaches(a); }))
+    return {};
+  return unbound(rank[0].family(), &second_);
 }
 
 void Datagrams::send(const SocketAddress& to, std::span<const std::byte> bytes) const {
@@ -50,31 +89,16 @@ void Datagrams::send(const SocketAddress& to, std::span<const std::byte> bytes) 
   if (!to.valid() || !hmac_sha256(key_, bytes, &mac)) return;
   std::vector<std::byte> all(bytes.begin(), bytes.end());
   all.insert(all.end(), mac.begin(), mac.end());
-  const SocketAddress there = family_ == AF_INET6 ? to.as_ipv6() : to;
+  const SocketAddress there = both_ ? to.as_ipv6() : to;
+  const int fd = reaches(to) ? fd_.get() : second_.get();
   // What does not leave is sent again, as what is lost is. The first error may be that of an earlier one.
   for (int i = 0; i < 2; ++i)
-    if (::sendto(fd_.get(), all.data(), all.size(), MSG_NOSIGNAL, there.data(), there.bytes()) >= 0) return;
+    if (::sendto(fd, all.data(), all.size(), MSG_NOSIGNAL, there.data(), there.bytes()) >= 0) return;
 }
 
 SocketAddress Datagrams::refused() {
-  for (;;) {
-    sockaddr_storage to{};
-    alignas(cmsghdr) char control[512];
-    msghdr m{};
-    m.msg_name = &to;
-    m.msg_namelen = sizeof to;
-    m.msg_control = control;
-    m.msg_controllen = sizeof control;
-    if (::recvmsg(fd_.get(), &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return {};
-    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-      if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
-          !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
-        continue;
-      sock_extended_err e;
-      std::memcpy(&e, CMSG_DATA(c), sizeof e);
-      if (e.ee_errno == ECONNREFUSED) return {reinterpret_cast<const sockaddr*>(&to), m.msg_namelen};
-    }
-  }
+  const SocketAddress a = next_refused(fd_.get());
+  return a.valid() || !second_ ? a : next_refused(second_.get());
 }
 
 bool Datagrams::receive(std::vector<std::byte>* bytes, SocketAddress* from) {

@@ -23,7 +23,12 @@ class Datagrams {
 
   // Which of them is of use depends on where the other is.
   const std::vector<SocketAddress>& addresses() const { return addresses_; }
+  // Before it sends: there are ranks at these addresses. Where this socket does not reach any of one of them, as all
+  // are of the other family, a second one does, for sending alone: what they answer comes to addresses(). One thread
+  // calls it, before others send.
+  Status reach(const std::vector<SocketAddress>& rank);
   int fd() const { return fd_.get(); }
+  int second_fd() const { return second_.get(); }  // -1: there is none; nothing comes to it but errors
   // As far as the system takes it now. Requires bytes.size() <= kBytesMax.
   void send(const SocketAddress& to, std::span<const std::byte> bytes) const;
   // The next one that is a rank's, and where it came from, which nobody authenticates. False: none for now, or not
@@ -31,12 +36,15 @@ class Datagrams {
   bool receive(std::vector<std::byte>* bytes, SocketAddress* from);
   // Where one went to a port of this machine or another that nobody has open; one at a time, invalid: no more. Nobody
   // authenticates this, and the address may be another machine's too: only in this network does it say something. Call
-  // it when fd() is readable or in error.
+  // it when fd() is readable, or one of the two in error.
   SocketAddress refused();
 
  private:
-  Fd fd_;
+  bool reaches(const SocketAddress& to) const;
+
+  Fd fd_, second_;
   int family_ = 0;
+  bool both_ = false;  // families, by the first socket
   std::vector<SocketAddress> addresses_;
   Digest key_{};
 };

@@ -21,6 +21,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/net/bytes.hpp"
+#include "libgccl/net/datagrams.hpp"
 #include "libgccl/net/refusal_log.hpp"
 #include "libgccl/net/socket.hpp"
 #include "tests/support/child.hpp"
@@ -358,6 +359,37 @@ TEST_CASE("bytes are read back as written, and never beyond their end") {
   CHECK(in.u8() == 0);  // not even what would fit
   CHECK(starts_with(bytes, "\1\2"));
   CHECK(!starts_with(std::span(bytes).first(1), "\1\2"));
+}
+
+TEST_CASE("datagrams go between addresses of two families, and their refusals are heard") {
+  if (!listener(AF_INET6).first) {
+    MESSAGE("not checked: there is no IPv6 here");
+    return;
+  }
+  std::unique_ptr<Datagrams> of[2];
+  REQUIRE(Datagrams::open("127.0.0.1", false, &of[0]).ok());
+  REQUIRE(Datagrams::open("::1", false, &of[1]).ok());
+  for (const int i : {0, 1}) {
+    REQUIRE(of[i]->reach(of[i]->addresses()).ok());
+    CHECK(of[i]->second_fd() < 0);  // there is no need
+    REQUIRE(of[i]->reach(of[1 - i]->addresses()).ok());
+    CHECK(of[i]->second_fd() >= 0);
+  }
+  for (const int i : {0, 1}) {
+    const std::byte word[1] = {std::byte(7 + i)};
+    of[i]->send(of[1 - i]->addresses()[0], word);
+    std::vector<std::byte> got;
+    SocketAddress from;
+    REQUIRE(ready(of[1 - i]->fd(), POLLIN));
+    REQUIRE(of[1 - i]->receive(&got, &from));
+    CHECK(got == std::vector<std::byte>(word, word + 1));
+    CHECK(from.family() == of[1 - i]->addresses()[0].family());
+  }
+  const SocketAddress there = of[1]->addresses()[0];
+  of[1].reset();
+  of[0]->send(there, {});
+  REQUIRE(ready(of[0]->second_fd(), 0));
+  CHECK(of[0]->refused() == there);
 }
 
 TEST_CASE("refusals are reported ten at a time, and the rest counted") {

@@ -1,10 +1,12 @@
 // Going on without ranks that have failed, where that is made hard.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -37,6 +39,16 @@ bool in_own_namespace(const std::function<void()>& f) {
   });
   if (child.wait() != 0) report("the process in a namespace of its own");
   return true;
+}
+
+bool has_ipv6() {
+  sockaddr_in6 here{};
+  here.sin6_family = AF_INET6;
+  here.sin6_addr = in6addr_loopback;
+  const int fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool has = fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0;
+  if (fd >= 0) ::close(fd);
+  return has;
 }
 
 // Until so many are left, all-reduces, agreements and copies that fail are answered by shrinking.
@@ -92,6 +104,24 @@ TEST_CASE("ranks start where one can receive no datagrams, and all say that they
     RANK_SUCCESS(GCCL_Barrier(world));
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE("ranks whose addresses are of different families agree, and go on without one that has ended") {
+  if (!has_ipv6()) {
+    MESSAGE("not checked: there is no IPv6 here");
+    return;
+  }
+  const std::vector<End> ends = run({.size = 3, .backends = "tcp"}, [](int rank) {
+    ::setenv("GCCL_ADDRESS", rank % 2 ? "::1" : "127.0.0.1", 1);
+    GCCL_Comm world = begin();
+    std::uint64_t flags = rank == 1 ? 5 : 6;
+    RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+    RANK_CHECK(flags == 4);
+    if (rank == 2) ::_exit(0);
+    go_on_until(2, world);
+    if (!any_reported()) RANK_SUCCESS(GCCL_Finalize());
+  });
+  check_others(ends, {2});
 }
 
 TEST_CASE("ranks that see other process numbers do not take each other for dead") {

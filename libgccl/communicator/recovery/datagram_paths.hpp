@@ -26,6 +26,7 @@ class DatagramPaths {
   bool owns(Rank rank, const SocketAddress& at) const;
   // So many were sent to it, since then, and none has come back ever.
   bool never_heard(Rank rank, unsigned sent, std::int64_t since_ns) const;
+  const std::vector<SocketAddress>& addresses(Rank rank) const { return paths_[rank].addresses; }
   std::string text(Rank rank) const;  // its addresses
 
  private:

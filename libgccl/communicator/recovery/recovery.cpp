@@ -85,6 +85,15 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
   job_ = job;
   paths_ = DatagramPaths(rank_, contacts_);
+  for (Rank r = 0; r < contacts_.size(); ++r) {
+    if (r == rank_) continue;
+    const Status s = datagrams_->reach(paths_.addresses(r));
+    if (s.ok()) continue;
+    usable_ = Status::error(fmt::format("rank {} cannot go on without others: it can send no datagrams to rank {} ({})",
+                                        rank_, r, s.text()),
+                            GCCL_ERR_NOT_SUPPORTED);
+    return datagrams_.reset();
+  }
   start_detector();
 }
 
@@ -169,7 +178,8 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
     if (g.wanted != 0) due = std::min(due, g.want_at_ns);
   }
   if (detector_) due = std::min(due, detector_->deadline());
-  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
+  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}, {datagrams_->second_fd(), 0, 0}};
+  const std::size_t others = fds.size();
   for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
   const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
   lock.unlock();
@@ -178,11 +188,11 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   std::uint64_t ignored;
   if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
   read_some();  // what those have said that have ended since
-  for (std::size_t i = 2; i < fds.size(); ++i) {
+  for (std::size_t i = others; i < fds.size(); ++i) {
     if (fds[i].revents & POLLIN) {
-      note_gone(watches_[i - 2].first);
+      note_gone(watches_[i - others].first);
     } else if (fds[i].revents) {  // the program has closed what is not its own: that says nothing of the other rank
-      watches_[i - 2].second.release();
+      watches_[i - others].second.release();
       all_watched_ = false;
     }
   }
