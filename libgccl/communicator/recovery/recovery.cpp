@@ -239,7 +239,12 @@ void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::
   BytesOut out;
   DatagramHeader{id, from, to_world, kind}.write(out);
   out.raw(bytes);
-  if (out.bytes().size() <= Datagrams::kBytesMax) paths_.send(*datagrams_, to_world, out.bytes());
+  if (out.bytes().size() <= Datagrams::kBytesMax) return paths_.send(*datagrams_, to_world, out.bytes());
+  if (std::exchange(too_long_, true)) return;
+  log_line(kLogWarnings,
+           fmt::format("rank {} has {} bytes to say to rank {} of how ranks go on without others, and a datagram takes "
+                       "{}: that rank does not hear it, and calls that need it do not end",
+                       rank_, out.bytes().size(), to_world, Datagrams::kBytesMax));
 }
 
 void Recovery::flush(Group& g) {

@@ -235,7 +235,7 @@ class Recovery {
   std::unique_ptr<fault::Detector> detector_;
   fault::Failures silent_;                               // what it has found
   std::vector<std::pair<Rank, std::int64_t>> ended_at_;  // as the system said
-  bool isolated_ = false, warned_ = false;
+  bool isolated_ = false, warned_ = false, too_long_ = false;
   std::int64_t detection_ms_ = 0;
   std::uint64_t job_ = 0;
   std::atomic<std::uint32_t> news_{0};
