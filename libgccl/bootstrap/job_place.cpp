@@ -23,9 +23,14 @@ bool read_whole(const std::string& path, std::string* text) {
   return true;
 }
 
-// proc(5): parent is field 4 of /proc/PID/stat, the start time (in clock ticks since boot) field 22; field 2, a name in
-// parentheses, may hold anything.
-bool read_stat(long pid, long* parent, std::string* start) {
+struct ProcessStat {
+  long parent = 0, session = 0;
+  std::string start;
+};
+
+// proc(5): parent is field 4 of /proc/PID/stat, session field 6, the start time (in clock ticks since boot) field 22;
+// field 2, a name in parentheses, may hold anything.
+bool read_stat(long pid, ProcessStat* out) {
   std::string text;
   if (!read_whole(fmt::format("/proc/{}/stat", pid), &text)) return false;
   const std::size_t end = text.rfind(')');
@@ -35,27 +40,35 @@ bool read_stat(long pid, long* parent, std::string* start) {
     const std::size_t begin = text.find_first_not_of(' ', at);
     if (begin == text.npos) return false;
     at = text.find(' ', begin);
-    if (field == 4) *parent = std::strtol(text.c_str() + begin, nullptr, 10);
-    if (field == 22) *start = text.substr(begin, at - begin);
+    if (field == 4) out->parent = std::strtol(text.c_str() + begin, nullptr, 10);
+    if (field == 6) out->session = std::strtol(text.c_str() + begin, nullptr, 10);
+    if (field == 22) out->start = text.substr(begin, at - begin);
   }
   return true;
+}
+
+// Process 1 starts ranks itself where it is a container's. Elsewhere it adopts those whose launcher has ended, of
+// whatever job. These are of a session of somebody else's: an init gives each service its own.
+bool started_by_first(const ProcessStat& child) {
+  ProcessStat first;
+  return child.parent == 1 && read_stat(1, &first) && first.session == child.session;
 }
 
 // The nearest ancestor that was not itself launched as a rank: every rank of the job on this machine has it, whatever
 // shells and wrappers stand between. Another user's environment cannot be read: it is the launcher's, too.
 std::string launching_process(const char* rank_variable) {
   const std::string wanted = fmt::format("{}=", rank_variable);
-  long pid = getpid(), parent = 0;
-  std::string start;
-  while (read_stat(pid, &parent, &start)) {
+  long pid = getpid();
+  ProcessStat stat;
+  while (read_stat(pid, &stat)) {
     std::string variables;
     if (pid != getpid() && !(read_whole(fmt::format("/proc/{}/environ", pid), &variables) &&
                              (variables.starts_with(wanted) || variables.find('\0' + wanted) != variables.npos)))
-      return fmt::format("{}@{}", pid, start);
-    if (parent <= 1) break;
-    pid = parent;
+      break;
+    if (stat.parent <= 1 && !started_by_first(stat)) break;
+    pid = stat.parent;
   }
-  return fmt::format("{}@{}", pid, start);
+  return fmt::format("{}@{}", pid, stat.start);
 }
 
 std::string job_name(const Environment& environment, const Launcher& launcher) {

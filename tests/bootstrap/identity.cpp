@@ -355,3 +355,30 @@ TEST_CASE("two jobs of Hydra's in a shell that is a rank itself meet in two plac
   CHECK(place("b0") == place("b1"));
   CHECK(place("a0") != place("b0"));
 }
+
+// As a container's first process may be. One that it has adopted, of a launcher that has ended, is of another job.
+TEST_CASE("ranks that process 1 starts itself meet in one place, those that it has adopted elsewhere") {
+  if (shell("unshare --map-root-user --pid --fork --mount-proc true 2>/dev/null") != 0) {
+    MESSAGE("not checked: no process namespace can be made here");
+    return;
+  }
+  const Folder folder;
+  const std::string there = folder.path.string();
+  const std::string rank = fs::read_symlink("/proc/self/exe").string() +
+                           " --no-skip --test-case='one writes down where its job meets' >/dev/null\n";
+  const std::string orphan = folder.write(
+      "orphan", "until grep -q '^PPid:.1$' /proc/$$/status; do sleep 0.01; done\n" + std::string("exec ") + rank);
+  const std::string wrapped = folder.write("wrapped", rank + "true\n");
+  const std::string first =
+      folder.write("first", "export PMI_SIZE=2\nfor rank in 0 1; do\nPLACE=" + there + "/a$rank PMI_RANK=$rank " +
+                                rank + "PLACE=" + there + "/b$rank PMI_RANK=$rank sh " + wrapped + "\nPLACE=" + there +
+                                "/c$rank PMI_RANK=$rank setsid sh -c 'sh " + orphan + " &'\ndone\nuntil [ -s " + there +
+                                "/c0 ] && [ -s " + there + "/c1 ]; do sleep 0.01; done\n");
+  CHECK(shell("env -i PATH=\"$PATH\" XDG_RUNTIME_DIR=" + there +
+              " timeout 60 unshare --map-root-user --pid --fork --mount-proc sh " + first) == 0);
+  const auto place = [&](const char* name) { return test::read_text(folder.path / name); };
+  CHECK(!place("a0").empty());
+  for (const char* other : {"a1", "b0", "b1"}) CHECK(place("a0") == place(other));
+  CHECK(place("c0") != place("a0"));
+  CHECK(place("c0") != place("c1"));
+}
