@@ -202,6 +202,7 @@ GCCL_Result GCCL_Finalize(void) {
     });
     for (auto& c : all)
       if (!c->members().world) ended(*c, c->leaving().found());
+    for (auto& c : all) c->take_leave();
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
     thrown.rethrow();
     return failed(first);

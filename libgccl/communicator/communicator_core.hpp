@@ -141,6 +141,11 @@ class CommunicatorCore {
   // Before it is freed; and why it failed, where no call has said so, before it is released.
   Leaving& leaving() { return leaving_; }
   Status unsaid();
+  // It will be destroyed, and others of this thread's after it, perhaps those of the other ranks.
+  void take_leave() {
+    std::lock_guard lock(lock_);
+    team_.ports->take_leave();
+  }
   // It will be destroyed while the other ranks keep theirs.
   void close_alone() { team_.ports->close_alone(); }
 

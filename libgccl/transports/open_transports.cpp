@@ -33,6 +33,7 @@ const Transport kTransports[] = {
      .moved_bytes = tcp_moved_bytes,
      .link_counts = tcp_link_counts,
      .take_arrivals = tcp_take_arrivals,
+     .take_leave = tcp_take_leave,
      .close_alone = tcp_close_alone},
 };
 constexpr std::string_view kNetworkModel = "tcp";  // of transports without a cost model of their own

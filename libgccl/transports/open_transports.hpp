@@ -109,6 +109,11 @@ class Ports {
       if (p.take_arrivals && p.state) p.take_arrivals(p.state, all.data());
     return all;
   }
+  // They will be closed, and others of this thread's with them, perhaps their peers' (Transport::take_leave).
+  void take_leave() {
+    for (const Port& p : ports_)
+      if (p.take_leave && p.state) p.take_leave(p.state);
+  }
   // They will be closed while the peers keep theirs.
   void close_alone() {
     for (const Port& p : ports_)

@@ -25,6 +25,9 @@ struct Transport {
   LinkCounts (*link_counts)(const void* port) = nullptr;
   // Adds what an open port has seen of its peers since the last time, by rank. Null: it does not look.
   void (*take_arrivals)(void* port, fault::Arrivals* by_peer) = nullptr;
+  // Called before close_port, of all ports that one thread closes then, perhaps of several ranks: says what their peers
+  // would else wait for while these ports close one after the other. Null: nothing is to be said.
+  void (*take_leave)(void* port) = nullptr;
   // Called before close_port where the peers do not close theirs at the same time: it waits for no word of theirs.
   // Null: it never does.
   void (*close_alone)(void* port) = nullptr;

@@ -305,6 +305,34 @@ TEST_CASE("nothing is said any more to a peer that leaves, nor on a connection t
   CHECK(link.streams()[0]->deaf);
 }
 
+// Of ports that one thread closes one after the other the second does nothing while the first one waits.
+TEST_CASE("what a port says as it takes leave is all that its peer waits for") {
+  tcp::Settings settings;
+  settings.link_lost = 5s;
+  settings.checks = true;
+  tcp::Completions done;
+  tcp::Staging staging;
+  std::string problem;
+  tcp::Link a(1, 0, true, true), b(0, 0, true, true);
+  std::array<Fd, 2> ends = connected_pair();
+  REQUIRE(a.connect({.number = 1}, std::move(ends[0]), settings, &done));
+  REQUIRE(b.connect({.number = 1}, std::move(ends[1]), settings, &done));
+  std::vector<std::byte> data(100, std::byte(7)), got(100);
+  GCCL_Transfer s{}, r{};
+  s.data = data.data(), s.bytes = data.size();
+  r.data = got.data(), r.bytes = got.size();
+  a.post_send(&s);
+  b.post_receive(&r);
+  REQUIRE(a.advance(&done, &staging, &problem));
+  for (const auto end = Clock::now() + 20s; b.transfers() && Clock::now() < end; usleep(100))
+    REQUIRE(b.advance(&done, &staging, &problem));
+  CHECK(got == data);
+  CHECK_FALSE(a.delivered(true, &done));
+  b.take_leave(&done);
+  for (const auto end = Clock::now() + 20s; !a.delivered(true, &done) && Clock::now() < end;) usleep(100);
+  CHECK(a.delivered(true, &done));
+}
+
 TEST_CASE("a link whose first stream is not there is left as it is, although another one owes an answer") {
   tcp::Settings settings;
   settings.link_lost = 5s;

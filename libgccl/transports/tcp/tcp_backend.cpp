@@ -96,6 +96,8 @@ LinkCounts tcp_link_counts(const void* port) { return static_cast<const Port*>(p
 
 void tcp_take_arrivals(void* port, fault::Arrivals* by_peer) { port_of(port).take_arrivals(by_peer); }
 
+void tcp_take_leave(void* port) { port_of(port).take_leave(); }
+
 void tcp_close_alone(void* port) { port_of(port).close_alone(); }
 
 std::uint64_t tcp_moved_bytes(const void* port) { return static_cast<const Port*>(port)->moved_bytes(); }

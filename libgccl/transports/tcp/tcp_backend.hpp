@@ -20,6 +20,8 @@ std::uint64_t tcp_moved_bytes(const void* port);
 LinkCounts tcp_link_counts(const void* port);
 // Likewise (Transport::take_arrivals).
 void tcp_take_arrivals(void* port, fault::Arrivals* by_peer);
+// Likewise (Transport::take_leave).
+void tcp_take_leave(void* port);
 // Likewise (Transport::close_alone).
 void tcp_close_alone(void* port);
 

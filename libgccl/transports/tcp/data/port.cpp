@@ -62,7 +62,7 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
 
 Port::~Port() {
   try {
-    if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
+    if (has_last_words()) say_last_words();
   } catch (...) {  // no memory: what is on its way is delivered without it
   }
   if (!inbox_->aborted && !said_leaving_) links_.clear(), arrivals_.clear();
@@ -260,6 +260,19 @@ void Port::check_broken() {
                                     : fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
 }
 
+bool Port::has_last_words() const {
+  return connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS;
+}
+
+void Port::take_leave() noexcept {
+  if (!has_last_words()) return;
+  try {
+    for (const auto& link : links_)
+      if (link && link->connected()) link->take_leave(&done_), activate(link.get());
+  } catch (...) {  // no memory: the peers wait a little
+  }
+}
+
 // What was sent may still have to be sent again: until the peers have found it undamaged, or it is on their machines,
 // or they know of nothing more.
 void Port::say_last_words() {
@@ -267,8 +280,7 @@ void Port::say_last_words() {
   const Clock::duration limit = std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax),
                         leaves_after = std::min<Clock::duration>(checks ? kCheckedLeaveLimit : kLeaveLimit, limit / 2);
   const Clock::time_point began = Clock::now();
-  for (const auto& link : links_)
-    if (link && link->connected()) link->take_leave(&done_), activate(link.get());
+  take_leave();
   auto pause = std::chrono::microseconds(20);
   bool said = false;
   const auto on_its_way = [&](const auto& l) { return l && l->connected() && !l->delivered(checks && !said, &done_); };

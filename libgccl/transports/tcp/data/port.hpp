@@ -34,6 +34,8 @@ class Port {
   LinkCounts link_counts() const;
   // Adds what has been seen of the peers since the last time (Settings::watches), by rank.
   void take_arrivals(fault::Arrivals* by_peer);
+  // It will be destroyed soon: says what its peers would else wait for to hear, as far as that goes without waiting.
+  void take_leave() noexcept;
   // It will be destroyed while the peers compute: that waits for no word of theirs.
   void close_alone() { alone_ = true; }
   void cancel(GCCL_Transfer* t);
@@ -55,6 +57,7 @@ class Port {
   std::unique_ptr<Link> make_link(std::uint32_t peer, std::uint32_t channel) const;
   void mend(Link* link);
   void check_broken();
+  bool has_last_words() const;
   void say_last_words();
   void say_leaving();
 
