@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "libgccl/base/caught.hpp"
@@ -24,37 +26,31 @@ class Codes {
  public:
   std::int32_t add(T value) {
     std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < live_.size(); ++i)
-      if (!live_[i]) {
-        live_[i] = true;
-        values_[i] = value;
-        return kUserDefined + std::int32_t(i);
-      }
-    values_.push_back(value);
-    live_.push_back(true);
-    return kUserDefined + std::int32_t(values_.size() - 1);
+    auto place = std::ranges::find_if(values_, [](const auto& v) { return !v; });
+    if (place == values_.end()) place = values_.insert(place, std::nullopt);
+    *place = value;
+    return kUserDefined + std::int32_t(place - values_.begin());
   }
   bool remove(std::int32_t code) {
     std::lock_guard lock(mutex_);
     if (!has(code)) return false;
-    live_[std::size_t(code - kUserDefined)] = false;
+    values_[std::size_t(code - kUserDefined)].reset();
     return true;
   }
   bool find(std::int32_t code, T* out) {
     std::lock_guard lock(mutex_);
     if (!has(code)) return false;
-    *out = values_[std::size_t(code - kUserDefined)];
+    *out = *values_[std::size_t(code - kUserDefined)];
     return true;
   }
 
  private:
   bool has(std::int32_t code) const {
-    return user_defined(code) && std::size_t(code - kUserDefined) < live_.size() &&
-           live_[std::size_t(code - kUserDefined)];
+    return user_defined(code) && std::size_t(code - kUserDefined) < values_.size() &&
+           values_[std::size_t(code - kUserDefined)];
   }
   std::mutex mutex_;
-  std::vector<T> values_;
-  std::vector<bool> live_;
+  std::vector<std::optional<T>> values_;  // none: free to be used again
 };
 
 // Statics of the program may free theirs at exit.

@@ -262,6 +262,29 @@ TEST_CASE("memory that the thread for connections does not find to dial is an er
             });
 }
 
+TEST_CASE("types and operations have codes that can be used, whichever allocation for an earlier one has failed") {
+  check({.size = 1}, [](int) {
+    GCCL_Comm world = begin();
+    int made = 0, refused = 0;
+    std::vector<double> in(8), out(8);
+    for (int i = 0; i < 400; ++i) {
+      GCCL_Dtype type = {};
+      GCCL_Op op = {};
+      denied = {.left = i % 3};
+      const GCCL_Result types = GCCL_Type_create(8, &type);
+      denied = {.left = i % 3};
+      const GCCL_Result ops = GCCL_Op_create([](const void*, void*, std::size_t, GCCL_Dtype, void*) {}, nullptr, &op);
+      denied = {};
+      for (const GCCL_Result r : {types, ops}) r == GCCL_SUCCESS ? ++made : ++refused;
+      if (types == GCCL_SUCCESS) RANK_SUCCESS(GCCL_Allgather(in.data(), out.data(), 8, type, world));
+      if (ops == GCCL_SUCCESS) RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), 8, GCCL_FLOAT64, op, world));
+    }
+    RANK_CHECK(made > 0);
+    RANK_CHECK(refused > 0);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 // A cluster description apart: nlohmann's destructors allocate memory.
 TEST_CASE("any allocation of the calls about devices and topology may fail, and no exception leaves them") {
   check({.size = 1}, [](int) {
