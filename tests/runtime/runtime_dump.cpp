@@ -104,6 +104,24 @@ TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
   CHECK(contains(contents(asked), "\"state\": \"completed\""));
 }
 
+TEST_CASE("a dump may have any name that the file system takes") {
+  gccl::test::Folder folder;
+  check({.size = 1}, [&](int) {
+    GCCL_Comm world = begin();
+    std::string wide;
+    while (wide.size() < 250) wide += "\u00e9";  // of two bytes each
+    for (const std::string& name : {std::string(200, 'a'), std::string(255, 'b'), wide, wide + "c"}) {
+      const std::filesystem::path path = folder.path / name;
+      RANK_SUCCESS(GCCL_Dump(world, path.c_str()));
+      RANK_CHECK(std::filesystem::file_size(path) > 0);
+    }
+    expect(GCCL_Dump(world, (folder.path / std::string(256, 'd')).c_str()), GCCL_ERR_SYSTEM, "too long a name");
+    expect_text("File name too long", "why");
+    RANK_CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 4);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 TEST_CASE("a dump never takes the place of a device, a pipe or a link") {
   gccl::test::Folder folder;
   const std::string pipe = folder.path / "pipe", full = folder.path / "full";

@@ -291,21 +291,25 @@ std::string text_of(const DumpedRank& d, bool as_json) {
 
 std::atomic<std::uint32_t> asked{0};
 
-// PREFIX* does not match it: a rank that is killed while it writes leaves one.
-std::string hidden(const std::string& path) {
+// PREFIX* does not match it: a rank that is killed while it writes leaves one. Of a long name it has the beginning, up
+// to a whole character of UTF-8: what is added to the name would be more than a file system takes.
+std::string draft_of(const std::string& path) {
+  constexpr std::size_t kNameBytes = 64;
+  static std::atomic<unsigned> drafts{0};        // each has its own: two threads may write at the same time
   const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
-  return path.substr(0, name) + '.' + path.substr(name);
+  std::size_t end = std::min(path.size(), name + kNameBytes);
+  while (end < path.size() && end > name && (path[end] & 0xc0) == 0x80) --end;
+  return fmt::format("{}.{}.{}.{}.draft", path.substr(0, name), path.substr(name, end - name), ::getpid(), drafts++);
 }
 
 }  // namespace
 
 Status write_dump(const DumpedRank& rank, const std::string& path) {
   const std::string text = text_of(rank, path.ends_with(".json"));
-  static std::atomic<unsigned> drafts{0};  // each has its own: two threads may write at the same time
   std::error_code none;
   // A device or a pipe is written to, and never replaced; so is what a link leads to, as /dev/stdout.
   const bool in_place = std::filesystem::is_other(path, none) || std::filesystem::is_symlink(path, none);
-  const std::string draft = in_place ? path : fmt::format("{}.{}.{}.draft", hidden(path), ::getpid(), drafts++);
+  const std::string draft = in_place ? path : draft_of(path);
   const auto wrong = [&](int error) {
     if (!in_place) ::unlink(draft.c_str());
     return Status::error(fmt::format("cannot write the dump {}: {}", path, std::strerror(error)), GCCL_ERR_SYSTEM);
