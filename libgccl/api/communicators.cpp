@@ -39,7 +39,7 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
 }
 
 // This process was started to join a job that runs.
-bool joins_by_environment() { return read_text(process_environment(), "GCCL_JOIN") == "1"; }
+bool joins_by_environment() { return read_flag(process_environment(), "GCCL_JOIN", false); }
 
 // Each rank waits for the others: so they start concurrently, once there is a thread for each.
 Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {

@@ -26,6 +26,11 @@ std::string read_text(const Environment& environment, const char* name) {
   return text ? text : "";
 }
 
+bool read_flag(const Environment& environment, const char* name, bool unset) {
+  const std::string text = read_text(environment, name);
+  return text.empty() ? unset : std::atoi(text.c_str()) != 0;
+}
+
 Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,
                     std::int64_t* out) {
   std::int64_t number = 0;

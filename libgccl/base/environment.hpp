@@ -20,6 +20,8 @@ Environment without_empty(const Environment& environment);
 
 // The value of a variable; empty when it is not set.
 std::string read_text(const Environment& environment, const char* name);
+// Of a variable that is 0 or 1, as parse_number takes it: 00 is 0, too. `unset` where it is not set, or empty.
+bool read_flag(const Environment& environment, const char* name, bool unset);
 // The whole of `text` as a decimal number from min to max; else GCCL_ERR_INVALID_ARGUMENT: "NAME is "TEXT", expected a
 // whole number from MIN to MAX".
 Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,

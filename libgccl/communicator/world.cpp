@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::int64_t kReportMs = 5000;  // a rank that cannot start waits so long for the others, to say so
 
-// As check_values() reads it: 00 is 0, too.
-bool flag(const Environment& environment, const char* name) {
-  return std::atoi(read_text(environment, name).c_str()) != 0;
-}
-
 // The same on every rank, as the table is.
 Status fits_table(const World& world, const std::vector<Rank>& node) {
   if (!world.authorities.table) return {};
@@ -95,9 +90,7 @@ Status make_world(const std::shared_ptr<World>& world, const std::vector<Introdu
   for (Rank r = 0; r < bootstrap.size; ++r)
     if (members.node[r] == members.node[bootstrap.rank]) here.push_back(ranks[r].processors);
   const Environment environment = process_environment();
-  world->oversubscribed = read_text(environment, "GCCL_OVERSUBSCRIBED").empty()
-                              ? outnumber_processors(here)
-                              : flag(environment, "GCCL_OVERSUBSCRIBED");
+  world->oversubscribed = read_flag(environment, "GCCL_OVERSUBSCRIBED", outnumber_processors(here));
   world->transports->oversubscribed = world->oversubscribed;
   world->watch = std::make_unique<Watch>(bootstrap.rank);
   if (Status s = CommunicatorCore::create(world, std::move(members), exchange, out); !s.ok()) return s;
@@ -118,13 +111,13 @@ Status read_environment(World* world) {
     if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
   }
   const std::string check = read_text(environment, "GCCL_CHECK");
-  world->check = flag(environment, "GCCL_CHECK") ? std::max(std::atoi(check.c_str()), 1) : 0;
+  world->check = read_flag(environment, "GCCL_CHECK", false) ? std::max(std::atoi(check.c_str()), 1) : 0;
   for (const GCCL_Failure_policy p : {GCCL_FAIL, GCCL_SHRINK, GCCL_SPARE, GCCL_REJOIN})
     if (read_text(environment, "GCCL_ON_FAILURE") == policy_name(p)) world->policy = p;
   const long long link_lost_ms = std::atoll(read_text(environment, "GCCL_LINK_LOST_MS").c_str());
   world->mends = link_lost_ms > 0;
   world->link_slow = std::atoi(read_text(environment, "GCCL_LINK_SLOW").c_str());
-  world->link_avoid = read_text(environment, "GCCL_LINK_AVOID").empty() || flag(environment, "GCCL_LINK_AVOID");
+  world->link_avoid = read_flag(environment, "GCCL_LINK_AVOID", true);
   if (s.ok() && world->link_slow == 1)
     s = invalid(
         "GCCL_LINK_SLOW is 1, expected 0 (no link is called slow), or 2 to 1000: a link is slow that reaches less "
@@ -144,7 +137,7 @@ Status read_environment(World* world) {
                      .check = world->check,
                      .on_failure = policy_name(world->policy),
                      .link_lost_ms = std::to_string(link_lost_ms),
-                     .link_check = flag(environment, "GCCL_LINK_CHECK"),
+                     .link_check = read_flag(environment, "GCCL_LINK_CHECK", false),
                      .link_slow = world->link_slow,
                      .link_avoid = world->link_avoid,
                      .backends = settings.backends,

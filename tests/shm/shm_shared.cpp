@@ -130,6 +130,13 @@ TEST_CASE("what is staged is read in the sender's segment, with no right to read
   CHECK_MESSAGE(has(two.port[1]->fault().text, "damaged"), two.port[1]->fault().text);
 }
 
+TEST_CASE("memory is read unless GCCL_SHM_ZERO_COPY is the number 0, however that is written") {
+  const auto reads = [](const char* value) { return Instance([value](const char*) { return value; }).zero_copy; };
+  for (const char* off : {"0", "00", "-0"}) CHECK_MESSAGE(!reads(off), off);
+  for (const char* on : {"1", "01", ""}) CHECK_MESSAGE(reads(on), on);
+  CHECK(reads(nullptr));
+}
+
 TEST_CASE("with no right to read memory what the peer allocated is mapped; where it cannot be, that is an error") {
   constexpr std::size_t bytes = 100000;
   void* allocated = nullptr;

@@ -68,7 +68,7 @@ struct End {
 
 // What all ports of one rank share.
 struct Instance {
-  explicit Instance(const Environment& environment) : zero_copy(read_text(environment, "GCCL_SHM_ZERO_COPY") != "0") {}
+  explicit Instance(const Environment& environment) : zero_copy(read_flag(environment, "GCCL_SHM_ZERO_COPY", true)) {}
 
   RankFiles files;
   std::atomic<std::uint32_t> node_ranks{0};  // of this rank's node, in the largest communicator so far
