@@ -35,6 +35,21 @@ namespace {
 thread_local GroupCalls group;
 thread_local int failure_functions = 0;  // that this thread is inside of
 
+// While a function of the program's runs, whose calls are none of the group that this thread may be in.
+struct Aside {
+  GroupCalls outer = std::exchange(group, GroupCalls());
+  Aside() = default;
+  Aside(const Aside&) = delete;
+  ~Aside() {
+    const GroupCalls left = std::exchange(group, std::move(outer));  // what was begun and not ended is given up
+  }
+};
+
+void call_on_complete(GCCL_Completion_function function, GCCL_Result result, void* context) {
+  const Aside aside;
+  function(result, context);
+}
+
 // What has ended needs no abort, and its communicator may be gone.
 void abort_pending(const Operation* op, int code) {
   if (const Inside c(*op); c) c->abort(code);
@@ -44,16 +59,12 @@ void abort_pending(const Operation* op, int code) {
 
 bool inside_failure_function() { return failure_functions > 0; }
 
-// Its calls are none of the group that this thread may be in.
 void call_on_failure(GCCL_Failure_function function, GCCL_Comm comm, const GCCL_Failure* failure, void* context) {
-  struct Aside {
-    GroupCalls outer = std::exchange(group, GroupCalls());
-    Aside() { ++failure_functions; }
-    ~Aside() {
-      --failure_functions;
-      const GroupCalls left = std::exchange(group, std::move(outer));  // what was begun and not ended is given up
-    }
-  } const aside;
+  const Aside aside;
+  struct Within {
+    Within() { ++failure_functions; }
+    ~Within() { --failure_functions; }
+  } const within;
   function(comm, failure, context);
 }
 
@@ -176,7 +187,7 @@ GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function func
   return guarded([&] {
     if (request == GCCL_REQUEST_NULL || !function)
       return failed(invalid(function ? "request is GCCL_REQUEST_NULL: nothing will complete" : "function is null"));
-    completions::add(operation_of(request), function, context);
+    completions::add(operation_of(request), {function, context, call_on_complete});
     return GCCL_SUCCESS;
   });
 }

@@ -74,7 +74,7 @@ class CommunicatorCore {
   static bool test(Operation* op, Status* status, Progress* made = nullptr);
   static void give_up(Operation* op);
   // False when the operation has ended.
-  bool on_complete(Operation* op, GCCL_Completion_function function, void* context);
+  bool on_complete(Operation* op, const Completion& function);
   // What can be done without waiting.
   Progress progress();
   bool pending();

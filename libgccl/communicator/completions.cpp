@@ -50,9 +50,9 @@ void remove(Operation* op) {
   if (end_of_list == &op->next_completing) end_of_list = at;
 }
 
-void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result result) {
+void call(const Completion& f, GCCL_Result result) {
   try {
-    f.first(result, f.second);
+    f.call(f.function, result, f.context);
   } catch (...) {
     throw CallersException(fmt::format("a function of GCCL_On_complete threw an exception: {}", caught_text()));
   }
@@ -68,7 +68,7 @@ void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
   const auto result = GCCL_Result(op->status.code());
   if (op->said) op->said->store(true, std::memory_order_relaxed);  // the functions hear it
   for (std::size_t i = 0; i < op->functions.size(); ++i) {
-    const auto function = op->functions[i];
+    const Completion function = op->functions[i];
     Status thrown;
     lock.unlock();
     try {
@@ -93,10 +93,10 @@ void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
 
 }  // namespace
 
-void add(Operation* op, GCCL_Completion_function function, void* context) {
-  if (const Inside c(*op); c && c->on_complete(op, function, context)) return;
+void add(Operation* op, const Completion& function) {
+  if (const Inside c(*op); c && c->on_complete(op, function)) return;
   std::lock_guard lock(mutex);
-  op->functions.push_back({function, context});
+  op->functions.push_back(function);
   unreturned.fetch_add(1, std::memory_order_relaxed);
   if (op->stage.load(std::memory_order_relaxed) == Stage::complete) append(op);
 }

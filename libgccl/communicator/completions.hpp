@@ -12,7 +12,7 @@
 namespace gccl::completions {
 
 // Adds a function to an operation, ended or not. For the thread that has the request.
-void add(Operation* op, GCCL_Completion_function function, void* context);
+void add(Operation* op, const Completion& function);
 // The communicator has done with an operation that has functions: they are due.
 void ended(Operation* op) noexcept;
 

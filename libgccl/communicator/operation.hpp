@@ -17,6 +17,14 @@ namespace gccl {
 
 class CommunicatorCore;
 
+// A function of GCCL_On_complete, and what calls it.
+struct Completion {
+  using Caller = void (*)(GCCL_Completion_function function, GCCL_Result result, void* context);
+  GCCL_Completion_function function;
+  void* context;
+  Caller call;
+};
+
 inline constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);  // of transfers that are no Flow's
 
 struct Operation {
@@ -79,7 +87,7 @@ struct Operation {
   }
   bool blocking = false;  // a thread does nothing else until it has ended
   bool given_up = false;  // nobody will wait: deleted instead of becoming complete
-  std::vector<std::pair<GCCL_Completion_function, void*>> functions;
+  std::vector<Completion> functions;
   // While completing (completions.cpp):
   Operation* next_completing = nullptr;
   bool running = false;

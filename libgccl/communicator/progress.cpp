@@ -143,11 +143,11 @@ void CommunicatorCore::give_up(Operation* op) {
   completions::let_go(op);
 }
 
-bool CommunicatorCore::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
-  assert(function && op->communicator == this);
+bool CommunicatorCore::on_complete(Operation* op, const Completion& function) {
+  assert(function.function && op->communicator == this);
   std::lock_guard lock(lock_);
   if (op->stage.load(std::memory_order_acquire) != Operation::Stage::pending) return false;
-  op->functions.push_back({function, context});
+  op->functions.push_back(function);
   completions::unreturned.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

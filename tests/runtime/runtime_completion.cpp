@@ -236,6 +236,43 @@ TEST_CASE("an exception of a function is the request's error") {
     });
 }
 
+// Each rank's thread is in a group when it runs the function: in GCCL_Wait.
+TEST_CASE("calls that a function makes are none of the group of the thread that runs it") {
+  check({.size = 2}, [](int rank) {
+    static GCCL_Comm world, self;
+    static int depth, sent;
+    static GCCL_Result refused;
+    world = begin();
+    RANK_SUCCESS(GCCL_Comm_split(world, rank, 0, &self));
+    GCCL_Request request = GCCL_REQUEST_NULL;
+    RANK_SUCCESS(GCCL_Ibarrier(world, &request));
+    depth = -1;
+    RANK_SUCCESS(GCCL_On_complete(
+        request,
+        [](GCCL_Result, void*) {
+          depth = GCCL_Group_depth();
+          float x = 0;
+          refused = GCCL_Allreduce(&x, &x, 1, GCCL_Dtype(77), GCCL_SUM, world);
+          RANK_SUCCESS(GCCL_Group_start());
+          RANK_SUCCESS(GCCL_Send(&sent, 1, GCCL_INT32, 0, self));  // and no end: given up
+        },
+        nullptr));
+    RANK_SUCCESS(GCCL_Group_start());
+    int sum = rank, got = 0;
+    RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &sum, 1, GCCL_INT32, GCCL_SUM, world));
+    sent = 7;
+    RANK_SUCCESS(GCCL_Wait(&request));
+    RANK_CHECK(depth == 0);
+    RANK_CHECK(refused == GCCL_ERR_INVALID_ARGUMENT);
+    RANK_CHECK(GCCL_Group_depth() == 1);
+    RANK_SUCCESS(GCCL_Group_end());
+    RANK_CHECK(sum == 1);
+    RANK_SUCCESS(GCCL_Recv(&got, 1, GCCL_INT32, 0, self));  // what is given up goes on
+    RANK_CHECK(got == 7);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 // An all-reduce in flight on a communicator of its own, which the two ranks begin with different operations.
 struct Differing {
   GCCL_Comm c = GCCL_COMM_NULL;

@@ -400,8 +400,8 @@ GCCL_API GCCL_Result GCCL_Test(GCCL_Request* request, int* done);
  * its functions have returned: when GCCL_Wait has returned, or GCCL_Test has set *done, `context` may be freed (from
  * inside the function itself both return at once). So the caller of GCCL_Wait must hold no lock that a function takes.
  * Functions of one request run in the order in which they were added. A function may start operations, test and give up
- * requests; it must not wait, nor free communicators. The request must still be waited for, or given up with
- * GCCL_Request_free. */
+ * requests; it must not wait, nor free communicators. Calls that it makes are none of a group that the thread which
+ * runs it has begun. The request must still be waited for, or given up with GCCL_Request_free. */
 typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
 GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
 /* Gives up the handle; the operation goes on, or its functions have returned; called inside a function, they may return
