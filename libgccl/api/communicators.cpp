@@ -164,8 +164,9 @@ GCCL_Result GCCL_Finalize(void) {
     if (inside_failure_function())
       return failed(
           Status::error("GCCL_Finalize: a function of GCCL_On_failure must not call it", GCCL_ERR_INVALID_USAGE));
+    completions::OnlyHere functions;  // until all are gone
     std::vector<std::unique_ptr<CommunicatorCore>> all;
-    if (const Status s = release_all(&all); !s.ok())
+    if (const Status s = release_all(&all, &functions); !s.ok())
       return failed(Status::error("GCCL_Finalize: " + s.text(), s.code()));
     Status first;
     FirstThrown thrown;  // by functions of GCCL_On_failure: what there is must be freed
@@ -202,6 +203,7 @@ GCCL_Result GCCL_Finalize(void) {
     });
     for (auto& c : all)
       if (!c->members().world) ended(*c, c->leaving().found());
+    CommunicatorCore::close(all);
     for (auto& c : all) c->take_leave();
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
     thrown.rethrow();

@@ -92,10 +92,11 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
   return nullptr;
 }
 
-Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
+Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all, completions::OnlyHere* functions) {
   const std::int64_t until_ns = now_ns() + CommunicatorCore::kLeaveNs;
   for (Backoff backoff(true);; backoff.pause()) {
     std::lock_guard lock(owned_mutex);
+    if (owned().empty()) return {};
     bool left = true;
     for (const auto& c : owned()) {
       if (Status s = c->survival().not_notifying(); !s.ok()) return s;
@@ -104,6 +105,12 @@ Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all) {
       left &= !c->entered();
     }
     if (!left) continue;
+    if (!functions->take()) {
+      if (now_ns() < until_ns) continue;
+      return Status::error(
+          "another thread is inside a function of GCCL_On_complete, or in GCCL_Finalize: let it return first",
+          GCCL_ERR_INVALID_USAGE);
+    }
     *all = std::exchange(owned(), {});
     return {};
   }

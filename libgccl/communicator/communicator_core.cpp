@@ -121,32 +121,41 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
   return {};
 }
 
-CommunicatorCore::~CommunicatorCore() {
+// Functions that are due find a communicator that takes nothing more.
+void CommunicatorCore::close() {
+  if (std::exchange(closed_, true)) return;
   {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  {
-    std::lock_guard lock(lock_);
-    const Operation* const dropped = operations_.first();
-    if (dropped && team_.ports && operations_.failure().none()) {
-      // The others hear which rank did it, and where memory allows what it was doing.
-      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
-      try {
-        std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
-                      team_.members.name(rank()).c_str(), dropped->work.what.text().c_str());
-      } catch (...) {
-      }
-      abort_ports(*team_.ports, f);
+  std::lock_guard lock(lock_);
+  const Operation* const dropped = operations_.first();
+  if (dropped && team_.ports && operations_.failure().none()) {
+    // The others hear which rank did it, and where memory allows what it was doing.
+    GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
+    try {
+      std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
+                    team_.members.name(rank()).c_str(), dropped->work.what.text().c_str());
+    } catch (...) {
     }
-    const Failure& failure = operations_.failure();
-    if (!leaving_.done() || !failure.none()) team_.world->uneven = true;
-    if (!failure.none()) team_.world->failed_before.add({team_.members.id, std::uint64_t(failure.why().code())});
-    // Functions that are due find a communicator that takes nothing more.
-    operations_.close(Status::error_or_code(
-        dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",
-        GCCL_ERR_INVALID_USAGE));
+    abort_ports(*team_.ports, f);
   }
+  const Failure& failure = operations_.failure();
+  if (!leaving_.done() || !failure.none()) team_.world->uneven = true;
+  if (!failure.none()) team_.world->failed_before.add({team_.members.id, std::uint64_t(failure.why().code())});
+  operations_.close(Status::error_or_code(
+      dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",
+      GCCL_ERR_INVALID_USAGE));
+}
+
+void CommunicatorCore::close(std::span<const std::unique_ptr<CommunicatorCore>> all) {
+  for (const auto& c : all) c->close();
+  for (const auto& c : all) c->await_all();  // a function of GCCL_On_failure in one of them may use any
+  for (const auto& c : all) completions::settle(c.get());
+}
+
+CommunicatorCore::~CommunicatorCore() {
+  close();
   await_all();
   survival_.recover_by(GCCL_FAIL);
   if (team_.record) team_.world->watch->leave(*team_.record);

@@ -21,6 +21,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "libgccl/communicator/leaving.hpp"
 #include "libgccl/communicator/record/dump.hpp"
@@ -41,6 +42,9 @@ class CommunicatorCore {
                        std::unique_ptr<CommunicatorCore>* out);
   // Operations in flight are dropped.
   ~CommunicatorCore();
+  // Before several are destroyed whose functions may use the others: all take nothing more, and then their functions
+  // have returned.
+  static void close(std::span<const std::unique_ptr<CommunicatorCore>> all);
 
   Rank size() const { return team_.members.size(); }
   Rank rank() const { return team_.members.rank; }
@@ -144,7 +148,7 @@ class CommunicatorCore {
   // It will be destroyed, and others of this thread's after it, perhaps those of the other ranks.
   void take_leave() {
     std::lock_guard lock(lock_);
-    team_.ports->take_leave();
+    if (team_.ports) team_.ports->take_leave();
   }
   // It will be destroyed while the other ranks keep theirs.
   void close_alone() { team_.ports->close_alone(); }
@@ -159,6 +163,7 @@ class CommunicatorCore {
   ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
   // What is counted elsewhere, into the metrics.
   void count_links();
+  void close();
   // Until no thread is inside a call on it, with nothing in flight any more.
   void await_all() noexcept;
   bool progress_until(Operation* op, std::int64_t until_ns);
@@ -177,6 +182,7 @@ class CommunicatorCore {
   Survival survival_{*this};
   std::uint32_t splits_ = 0;
   Leaving leaving_{*this, lock_, team_, operations_, supervisor_};
+  bool closed_ = false;
 };
 
 // A thread uses a communicator while this lives: one that is freed is not destroyed before. For what touches it after

@@ -16,7 +16,7 @@ namespace {
 
 using Stage = Operation::Stage;
 
-// Guards the list of operations that are completing, and of each of them functions, running and given_up.
+// Guards the list of operations that are completing, of each of them functions, running and given_up, and only.
 std::mutex mutex;
 Operation* first = nullptr;
 Operation** end_of_list = &first;
@@ -28,6 +28,12 @@ struct Frame {
   int depth;
 };
 thread_local const Frame* innermost = nullptr;
+// One thread has OnlyHere; this one has.
+bool only = false;
+thread_local bool only_here = false;
+// With the lock held.
+bool may_begin() { return !only || only_here; }
+
 // A function that tests a request runs others inside of it, which may do the same: the stack is no list.
 constexpr int kDepthMax = 8;
 
@@ -109,6 +115,7 @@ void ended(Operation* op) noexcept {
 bool run_due() {
   if (innermost && innermost->depth >= kDepthMax) return false;  // further out they are run all the same
   std::unique_lock lock(mutex);
+  if (!may_begin()) return false;
   bool ran = false;
   for (std::uint32_t left = waiting.load(std::memory_order_relaxed); left > 0; --left) {
     Operation* op = first;
@@ -125,12 +132,27 @@ namespace {
 // However deep this thread is inside functions already.
 bool run_those_of(Operation* op) {
   std::unique_lock lock(mutex);
-  if (op->running || op->stage.load(std::memory_order_relaxed) != Stage::completing) return false;
+  if (!may_begin() || op->running || op->stage.load(std::memory_order_relaxed) != Stage::completing) return false;
   run_functions(op, lock);
   return true;
 }
 
 }  // namespace
+
+bool OnlyHere::take() {
+  assert(!taken_ && !inside());
+  std::lock_guard lock(mutex);
+  for (const Operation* op = first; op; op = op->next_completing)
+    if (op->running) return false;
+  if (only) return false;
+  return taken_ = only = only_here = true;
+}
+
+OnlyHere::~OnlyHere() {
+  if (!taken_) return;
+  std::lock_guard lock(mutex);
+  only = only_here = false;
+}
 
 bool inside() { return innermost != nullptr; }
 

@@ -32,6 +32,19 @@ inline bool run() { return due() && run_due(); }
 bool inside();
 bool inside(const Operation* op);
 
+// While a thread has it no other one begins a function: it ends communicators that functions may use.
+class OnlyHere {
+ public:
+  OnlyHere() = default;
+  ~OnlyHere();
+  OnlyHere(const OnlyHere&) = delete;
+  // False where another thread is inside a function, or has it. For a thread that is inside none.
+  bool take();
+
+ private:
+  bool taken_ = false;
+};
+
 // For an ended operation: returns once its functions have returned, or this thread is inside one; false when the clock
 // (now_ns) reaches `until_ns` before.
 bool settle(Operation* op, std::int64_t until_ns = INT64_MAX);

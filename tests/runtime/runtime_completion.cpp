@@ -38,6 +38,16 @@ void await_entry(const Slow& s) {
   RANK_CHECK(s.entered == 1);
 }
 
+constexpr const char* kInsideFunction = "inside a function of GCCL_On_complete";
+
+// Once no function runs in another thread: for those it waits a second, and a process may stand still for longer.
+GCCL_Result finalize() {
+  GCCL_Result result;
+  do result = GCCL_Finalize();
+  while (result == GCCL_ERR_INVALID_USAGE && says(kInsideFunction));
+  return result;
+}
+
 struct Way {
   const char* name;
   std::function<void(GCCL_Comm* comm, GCCL_Request* request)> end;
@@ -100,7 +110,7 @@ void every_way(const Job& job, bool own_thread) {
     RANK_SUCCESS(GCCL_Ibarrier(world, &request));
     RANK_SUCCESS(GCCL_On_complete(request, Slow::run, last.get()));
     await_entry(*last);
-    RANK_SUCCESS(GCCL_Finalize());
+    RANK_SUCCESS(finalize());
     RANK_CHECK(last->returned == 1);
     last.reset();
     RANK_SUCCESS(GCCL_Wait(&request));
@@ -189,6 +199,79 @@ TEST_CASE("inside a function its own request is complete, and communicators stay
       }
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+// In a thread of the library's or in one of the program's. The function goes on when GCCL_Finalize has returned, and
+// uses another communicator than its request's.
+TEST_CASE("GCCL_Finalize frees nothing while another thread is inside a function") {
+  for (const bool threaded : {false, true})
+    check({.size = 2, .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}}, [&](int) {
+      static GCCL_Comm world, other;
+      static std::atomic<bool> entered, go_on;
+      static GCCL_Request from_inside;
+      entered = go_on = false;
+      world = begin();
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &other));
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Ibarrier(world, &request));
+      RANK_SUCCESS(GCCL_On_complete(
+          request,
+          [](GCCL_Result, void*) {
+            entered = true;
+            while (!go_on) usleep(1000);
+            RANK_SUCCESS(GCCL_Ibarrier(other, &from_inside));
+          },
+          nullptr));
+      std::thread progress;
+      if (!threaded)
+        progress = std::thread([] {
+          while (!entered) RANK_SUCCESS(GCCL_Progress());
+        });
+      while (!entered) usleep(1000);
+      const GCCL_Result result = GCCL_Finalize();
+      expect(result, GCCL_ERR_INVALID_USAGE, "GCCL_Finalize");
+      expect_text(kInsideFunction, "GCCL_Finalize");
+      go_on = true;
+      if (result != GCCL_SUCCESS) {
+        RANK_SUCCESS(GCCL_Wait(&request));
+        RANK_SUCCESS(GCCL_Wait(&from_inside));
+        RANK_SUCCESS(GCCL_Barrier(other));
+        RANK_SUCCESS(finalize());
+      }
+      if (progress.joinable()) progress.join();
+    });
+}
+
+TEST_CASE("functions of operations that GCCL_Finalize drops find all communicators") {
+  check({.size = 1}, [](int) {
+    static GCCL_Comm world, before, other;
+    static std::atomic<int> ran;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &before));
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &other));
+    int x = 0;
+    std::vector<GCCL_Request> requests;
+    for (GCCL_Comm c : {world, before, other}) {
+      GCCL_Request& request = requests.emplace_back(GCCL_REQUEST_NULL);
+      RANK_SUCCESS(GCCL_Irecv(&x, 1, GCCL_INT32, 0, c, &request));
+      RANK_SUCCESS(GCCL_On_complete(
+          request,
+          [](GCCL_Result result, void*) {
+            ++ran;
+            RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+            for (GCCL_Comm other_one : {world, before, other}) {
+              int size = 0;
+              RANK_SUCCESS(GCCL_Comm_size(other_one, &size));
+              GCCL_Request more = GCCL_REQUEST_NULL;
+              RANK_CHECK(GCCL_Ibarrier(other_one, &more) == GCCL_ERR_INVALID_USAGE);
+            }
+          },
+          nullptr));
+    }
+    RANK_CHECK(GCCL_Finalize() == GCCL_ERR_INVALID_USAGE);
+    RANK_CHECK(ran == 3);
+    for (GCCL_Request& request : requests) RANK_CHECK(GCCL_Wait(&request) == GCCL_ERR_INVALID_USAGE);
+  });
 }
 
 TEST_CASE("a function for a request that outlives its communicator runs before the wait returns") {
@@ -455,6 +538,44 @@ TEST_CASE("functions that start operations without end hold up no call") {
     RANK_CHECK(endless.ran < endless.most);
     endless.over = true;
     RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// The progress thread runs the function that begins the next operation, or is about to. It uses another communicator,
+// too, which is freed first.
+TEST_CASE("GCCL_Finalize ends functions that begin one another in another thread") {
+  check({.size = 1, .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}, [](int) {
+    struct Endless {
+      GCCL_Comm world = GCCL_COMM_NULL, other = GCCL_COMM_NULL;
+      std::atomic<int> ran{0};
+      static bool begins(GCCL_Comm comm, GCCL_Request* request) {
+        const GCCL_Result result = GCCL_Ibarrier(comm, request);
+        RANK_CHECK((result == GCCL_SUCCESS || result == GCCL_ERR_INVALID_USAGE));  // it is there
+        return result == GCCL_SUCCESS;
+      }
+      static void next(GCCL_Result result, void* context) {
+        auto& e = *static_cast<Endless*>(context);
+        ++e.ran;
+        if (result != GCCL_SUCCESS) return;
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        if (begins(e.other, &request)) RANK_SUCCESS(GCCL_Request_free(&request));
+        if (!begins(e.world, &request)) return;
+        RANK_SUCCESS(GCCL_On_complete(request, next, context));
+        RANK_SUCCESS(GCCL_Request_free(&request));
+      }
+    };
+    for (int round = 0; round < 100; ++round) {
+      Endless row;
+      RANK_SUCCESS(GCCL_Init(&row.world, nullptr));
+      RANK_SUCCESS(GCCL_Comm_split(row.world, 0, 0, &row.other));
+      Endless::next(GCCL_SUCCESS, &row);
+      while (row.ran < 10 * (round % 10)) usleep(10);
+      const GCCL_Result result = finalize();  // where the last operation was in flight, that is the error
+      RANK_CHECK(result == GCCL_SUCCESS || says("in flight"));
+      const int ran = row.ran;
+      RANK_SUCCESS(GCCL_Progress());
+      RANK_CHECK(row.ran == ran);
+    }
   });
 }
 

@@ -139,7 +139,8 @@ GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n,
  * all ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them; not where the communicator
  * of all ranks has failed or was freed before: then free those that are left by GCCL_Comm_free. Operations still in
  * flight are an error (GCCL_ERR_INVALID_USAGE), and are dropped. Where another thread waits in a call, or a function of
- * GCCL_On_failure or GCCL_On_complete is running, that is the error, and nothing is freed. */
+ * GCCL_On_failure is running, or one of GCCL_On_complete and does not return within a second, that is the error, and
+ * nothing is freed. From then on functions of GCCL_On_complete run in this thread alone, until all is freed. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
 /* GCCL_VERSION_CODE of the library that runs; "0.1.0". */
@@ -158,7 +159,8 @@ GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Co
  * that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on. */
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations in flight are an error, as in GCCL_Finalize, and so is another
- * thread in a call on comm; one whose call has ended, as by GCCL_Abort, is waited for until it has left it. */
+ * thread in a call on comm; one whose call has ended, as by GCCL_Abort, is waited for until it has left it. So are
+ * functions of GCCL_On_complete of comm's requests; those of others must not use comm any more. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
 /* The same, but waits for nobody, for a rank that cannot wait: legal once no rank will start another call on comm, as
  * after a GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its
