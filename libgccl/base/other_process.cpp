@@ -74,6 +74,31 @@ OtherProcess::State OtherProcess::state() const {
   return how == 'T' || how == 't' ? State::stopped : State::runs;
 }
 
+OtherThreads::OtherThreads(std::int32_t pid) : pid_(pid) {
+  char path[64], self[16];
+  // Of another process-id namespace /proc would list others.
+  const ssize_t length = ::readlink("/proc/self", self, sizeof self - 1);
+  if (length <= 0) return;
+  self[length] = 0;
+  if (std::atoi(self) != int(::getpid())) return;
+  std::snprintf(path, sizeof path, "/proc/%d/task", int(pid));
+  const ProcessLock lock;  // as in read_stat()
+  folder_.reset(::opendir(path));
+  known_ = folder_ || errno == ENOENT;  // it has ended
+}
+
+std::int32_t OtherThreads::next() {
+  while (const dirent* const entry = folder_ ? ::readdir(folder_.get()) : nullptr)
+    if (const int thread = std::atoi(entry->d_name); thread > 0 && thread != pid_) return thread;  // no "." and ".."
+  return 0;
+}
+
+bool OtherThreads::has(std::int32_t thread) const {
+  char name[16];
+  std::snprintf(name, sizeof name, "%d", int(thread));
+  return folder_ && ::faccessat(::dirfd(folder_.get()), name, F_OK, 0) == 0;
+}
+
 int OtherProcess::open_watch() const {
   const int fd = above_standard_streams(int(::syscall(SYS_pidfd_open, pid, 0)));
   if (fd >= 0 && state() == State::ended) {

@@ -1,7 +1,10 @@
-// Another process of this machine: whether it is still there.
+// Another process of this machine: whether it is still there, and which threads it has.
 #pragma once
 
+#include <dirent.h>
+
 #include <cstdint>
+#include <memory>
 
 namespace gccl {
 
@@ -21,6 +24,24 @@ struct OtherProcess {
   State state() const;
   // A descriptor that becomes readable when it ends, or -1 (it has ended, or the system has none).
   int open_watch() const;
+};
+
+// The threads of a process but for its main thread, one after the other: where that has ended before them, what the
+// system gives under the process's number (its memory, its descriptors) it gives under theirs alone.
+class OtherThreads {
+ public:
+  explicit OtherThreads(std::int32_t pid);
+  // False: the system does not say which there are, for want of /proc or of a descriptor.
+  bool known() const { return known_; }
+  // 0: no more.
+  std::int32_t next();
+  // Whether it still is one of them, and its number not another one's.
+  bool has(std::int32_t thread) const;
+
+ private:
+  std::int32_t pid_;
+  bool known_ = false;
+  std::unique_ptr<DIR, int (*)(DIR*)> folder_{nullptr, ::closedir};
 };
 
 }  // namespace gccl

@@ -34,7 +34,7 @@ class SharedMemory final : public std::pmr::memory_resource {
 
 // How many pieces of such memory this process has mapped, its own and others'.
 int mapped() {
-  std::ifstream maps("/proc/self/maps");
+  std::ifstream maps("/proc/thread-self/maps");
   int n = 0;
   for (std::string line; std::getline(maps, line);) n += line.find("memfd:gccl") != std::string::npos;
   return n;
@@ -186,6 +186,39 @@ TEST_CASE("shared memory is read directly, also where the system refuses to read
         CHECK_MESSAGE(e.text.find("ranks cannot read each other's memory: rank") != std::string::npos, e.text);
     }
   }
+}
+
+TEST_CASE("memory of a rank whose main thread has ended is read as any other's") {
+  for (const bool refused : {false, true})
+    check({.size = 2}, [refused](int rank) {
+      if (refused) refuse_reading_of_other_processes();
+      GCCL_Comm world = begin();
+      if (!world) return;
+      const auto communicate = [=] {
+        constexpr std::size_t count = 3000000;
+        std::vector<std::int32_t> ordinary(count), all(2 * count);
+        void* p = nullptr;
+        RANK_SUCCESS(GCCL_Mem_alloc(&p, count * sizeof(std::int32_t)));
+        if (!p) return;
+        GCCL_Comm other = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &other));
+        for (GCCL_Comm comm : {world, other})
+          for (void* from : {static_cast<void*>(ordinary.data()), p}) {
+            auto* const values = static_cast<std::int32_t*>(from);
+            std::fill_n(values, count, 7 + rank);
+            RANK_SUCCESS(GCCL_Allgather(values, all.data(), count, GCCL_INT32, comm));
+            RANK_CHECK(std::count(all.begin(), all.end(), 7) == std::ptrdiff_t(count));
+            RANK_CHECK(std::count(all.begin(), all.end(), 8) == std::ptrdiff_t(count));
+            RANK_CHECK(from != p || mapped() == 2);
+            RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, values, count, GCCL_INT32, GCCL_SUM, comm));
+            RANK_CHECK(std::count(values, values + count, 15) == std::ptrdiff_t(count));
+          }
+        RANK_SUCCESS(GCCL_Finalize());
+        RANK_SUCCESS(GCCL_Mem_free(p));
+      };
+      if (rank == 0) without_main_thread(communicate);
+      communicate();
+    });
 }
 
 TEST_CASE("communicators share what they have mapped, and let go of it") {

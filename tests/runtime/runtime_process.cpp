@@ -169,6 +169,41 @@ TEST_CASE("an exit handler from before GCCL_Init learns what its failed call was
         }) == "");
 }
 
+TEST_CASE("a rank whose main thread has ended goes on in the others, makes communicators, and may begin there") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const bool begins_there : {false, true})
+      check({.size = 2, .backends = backends}, [begins_there](int rank) {
+        const GCCL_Comm begun = begins_there ? GCCL_COMM_NULL : begin();
+        const auto communicate = [=] {
+          const GCCL_Comm world = begins_there ? begin() : begun;
+          GCCL_Comm other = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &other));
+          for (GCCL_Comm comm : {world, other})
+            for (const std::size_t count : {1, 100, 1000000}) {
+              std::vector<int> x(count, rank);
+              RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), count, GCCL_INT32, GCCL_SUM, comm));
+              RANK_CHECK(x == std::vector<int>(count, 1));
+            }
+          RANK_SUCCESS(GCCL_Finalize());
+        };
+        if (rank == 0) without_main_thread(communicate);
+        communicate();
+      });
+}
+
+// While the others wait for it.
+TEST_CASE("a rank that is killed when its main thread has ended is lost") {
+  const std::vector<End> ends = run({.size = 2}, [](int rank) {
+    const GCCL_Comm world = begin();
+    std::vector<int> x(1000000);
+    RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_INT32, GCCL_SUM, world));
+    if (rank == 0) without_main_thread([] { ::raise(SIGKILL); });
+    expect(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_INT32, GCCL_SUM, world), GCCL_ERR_PEER_LOST, "call");
+  });
+  CHECK(ends[0].signal == SIGKILL);
+  check_others(ends, {0});
+}
+
 TEST_CASE("a killed rank is missed although a child that it forked lives on") {
   for (const char* backends : {"tcp", "shm,tcp"}) {
     CAPTURE(backends);

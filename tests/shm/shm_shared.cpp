@@ -31,12 +31,12 @@ extern "C" int fstatvfs(int file, struct statvfs* to) noexcept {
   return 0;
 }
 
-// As the system's, or of one that lets nobody read another process's memory.
-static bool reading_is_refused = false;
+// As the system's, or of one that lets nobody read another process's memory, for this reason.
+static int reading_is_refused = 0;
 extern "C" ssize_t process_vm_readv(pid_t pid, const iovec* here, unsigned long heres, const iovec* there,
                                     unsigned long theres, unsigned long flags) noexcept {
   if (!reading_is_refused) return ::syscall(SYS_process_vm_readv, pid, here, heres, there, theres, flags);
-  errno = EPERM;
+  errno = reading_is_refused;
   return -1;
 }
 
@@ -137,6 +137,25 @@ TEST_CASE("memory is read unless GCCL_SHM_ZERO_COPY is the number 0, however tha
   CHECK(reads(nullptr));
 }
 
+// Which the system gives up before its locks.
+TEST_CASE("a peer whose process has no memory any more is lost, also where its file is locked yet") {
+  constexpr std::size_t bytes = 100000;
+  TwoRanks two;
+  std::vector<std::byte> out(bytes), in(bytes);
+  GCCL_Transfer sent = transfer(1, out.data(), bytes), received = transfer(0, in.data(), bytes);
+  CHECK(two.port[0]->send(&sent) == 0);
+  REQUIRE(two.next_cell(1)->kind == CellKind::address);
+  reading_is_refused = ESRCH;
+  CHECK(two.port[1]->receive(&received) == 0);
+  GCCL_Transfer* done[4];
+  CHECK(two.port[1]->poll(done, 4) == -1);
+  reading_is_refused = 0;
+  CHECK(two.port[1]->fault().result == GCCL_ERR_PEER_LOST);
+  CHECK_MESSAGE(has(two.port[1]->fault().text, "has died"), two.port[1]->fault().text);
+  two.port[1]->cancel(&received);
+  two.port[0]->cancel(&sent);
+}
+
 TEST_CASE("with no right to read memory what the peer allocated is mapped; where it cannot be, that is an error") {
   constexpr std::size_t bytes = 100000;
   void* allocated = nullptr;
@@ -146,7 +165,7 @@ TEST_CASE("with no right to read memory what the peer allocated is mapped; where
   enum { mapped, copied, another_file, no_allocation };
   for (const int how : {mapped, copied, another_file, no_allocation}) {
     CAPTURE(how);
-    reading_is_refused = true;
+    reading_is_refused = EPERM;
     TwoRanks two;
     CHECK(two.port[0]->end(1, 0, false)->writer.peer_ways() == kMapped);
     void* const from = how == copied ? ordinary.data() : allocated;
@@ -158,7 +177,7 @@ TEST_CASE("with no right to read memory what the peer allocated is mapped; where
     if (how == no_allocation) two.next_cell(1)->far.shared.number = 0;
     int ended = two.port[1]->receive(&received);
     if (ended == 0) ended = two.port[1]->poll(done, 4);
-    reading_is_refused = false;
+    reading_is_refused = 0;
     if (how == mapped || how == copied) {
       CHECK(ended == 1);
       CHECK(std::memcmp(in.data(), from, bytes) == 0);

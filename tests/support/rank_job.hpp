@@ -98,6 +98,8 @@ void report(const std::string& failure);
 bool any_reported();
 // Called by a rank that can start no thread at its end: the leak sanitizer, where there is one, needs a thread to look.
 void without_leak_check();
+// Called by a rank: its main thread ends, and then another one of its process calls f, behind which that ends.
+[[noreturn]] void without_main_thread(std::function<void()> f);
 // Called by a rank: f in a child that is the first process of a new process-id namespace, in a user namespace where
 // that takes no rights; what it reports is this process's. False where the system does not allow it.
 bool in_pid_namespace(const std::function<void()>& f);

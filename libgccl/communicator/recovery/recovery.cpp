@@ -55,7 +55,7 @@ Recovery::~Recovery() {
 Contact Recovery::contact() const {
   Contact c;
   c.process = OtherProcess::me();
-  c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/self/ns/net")));
+  c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/thread-self/ns/net")));
   c.detection_ms = detection_ms_;
   if (datagrams_)
     std::ranges::transform(datagrams_->addresses(), c.addresses, [](const SocketAddress& a) { return a.wire(); });

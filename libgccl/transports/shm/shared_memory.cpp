@@ -19,6 +19,7 @@
 #include "gccl/gccl.h"
 #include "libgccl/base/descriptor.hpp"
 #include "libgccl/base/no_destructor.hpp"
+#include "libgccl/base/other_process.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 
 namespace gccl::shm {
@@ -147,16 +148,34 @@ namespace {
 struct PathOf {
   char text[64];
   PathOf(std::uint32_t pid, int file) { std::snprintf(text, sizeof text, "/proc/%u/fd/%d", pid, file); }
+  PathOf(std::uint32_t pid, std::int32_t thread, int file) {
+    std::snprintf(text, sizeof text, "/proc/%u/task/%d/fd/%d", pid, int(thread), file);
+  }
 };
+
+// f(path) for the descriptor, until it is true: where the process's main thread has ended, only the others have any.
+template <class F>
+bool with_path_of(std::uint32_t pid, int descriptor, F f) {
+  if (f(PathOf(pid, descriptor).text)) return true;
+  const int error = errno;
+  OtherThreads threads(static_cast<std::int32_t>(pid));
+  while (const std::int32_t thread = threads.next())
+    if (f(PathOf(pid, thread, descriptor).text)) return true;
+  errno = error;
+  return false;
+}
 
 bool is_file(const struct stat& s, dev_t device, ino_t inode) { return s.st_dev == device && s.st_ino == inode; }
 
 }  // namespace
 
 bool is_descriptor_of(std::uint32_t pid, int descriptor, int file) {
-  struct stat there, here;
-  return ::stat(PathOf(pid, descriptor).text, &there) == 0 && ::fstat(file, &here) == 0 &&
-         is_file(there, here.st_dev, here.st_ino);
+  struct stat here;
+  if (::fstat(file, &here) != 0) return false;
+  return with_path_of(pid, descriptor, [&](const char* path) {
+    struct stat there;
+    return ::stat(path, &there) == 0 && is_file(there, here.st_dev, here.st_ino);
+  });
 }
 
 // Shared by all communicators of this process.
@@ -173,8 +192,12 @@ struct MappedPeer::Mapping {
 
   bool map(std::uint32_t pid, const SharedPlace& place) {
     assert(!base);
-    const int here = ::open(PathOf(pid, place.file).text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (here < 0) return false;
+    int here = -1;
+    if (!with_path_of(pid, place.file, [&](const char* path) {
+          here = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+          return here >= 0;
+        }))
+      return false;
     struct stat s;
     // /proc may be another process-id namespace's, and the process another one of that number.
     if (::fstat(here, &s) == 0 && s.st_size > 0 && std::uint32_t(s.st_ino) == place.inode) {
@@ -196,8 +219,10 @@ struct MappedPeer::Mapping {
 
   // Whether the owner has it no more. No other file takes the number of one that is mapped.
   bool is_freed(std::uint32_t pid) const {
-    struct stat s;
-    return ::stat(PathOf(pid, file).text, &s) != 0 || !is_file(s, device, inode);
+    return !with_path_of(pid, file, [&](const char* path) {
+      struct stat s;
+      return ::stat(path, &s) == 0 && is_file(s, device, inode);
+    });
   }
 };
 

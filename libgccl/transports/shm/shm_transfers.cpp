@@ -284,7 +284,8 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
   }
 }
 
-// Takes the next bytes of a message that lies in its sender's memory. False once the port or the peer has failed.
+// Takes the next bytes of a message that lies in its sender's memory. False once the port or the peer has failed, or
+// where they are to be had later.
 bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   Neighbour& n = neighbour(e);
   if (!readable(n)) return false;
@@ -354,8 +355,8 @@ void Port::read_mapped(GCCL_Transfer* t, const std::byte* from, std::uint64_t by
   }
 }
 
-// The transfer's next bytes, from this address in the peer's process. False once the port or the peer has failed; then
-// nothing has been consumed.
+// The transfer's next bytes, from this address in the peer's process. False once the port or the peer has failed, or
+// where they are to be had later; then nothing has been consumed.
 bool Port::read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uint64_t bytes) {
   Neighbour& n = neighbour(e);
   const std::uint64_t before = t->backend[kMoved];
@@ -367,7 +368,7 @@ bool Port::read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uin
     // A process that is on its way out has no memory any more, but still a number.
     if (error == ESRCH || !n.file->alive()) {
       fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
-    } else {
+    } else if (error != EAGAIN) {  // else its file says when it has
       const bool bad = error == EFAULT;
       fail(GCCL_ERR_SYSTEM, e.peer,
            fmt::format("rank {} cannot read the memory of rank {}{}: {}{}; where the system forbids it set "

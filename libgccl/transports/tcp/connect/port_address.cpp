@@ -33,8 +33,8 @@ std::vector<SocketAddress> PortAddress::candidates(const PortAddress& other) con
 
 std::uint64_t host_number(const char* host) {
   std::uint64_t h = splitmix::text_hash(host);
-  struct stat s {};
-  if (stat("/proc/self/ns/net", &s) == 0) h = splitmix::hash(h ^ std::uint64_t(s.st_ino));
+  struct stat s {};  // of this thread: a process whose main thread has ended has no such file
+  if (stat("/proc/thread-self/ns/net", &s) == 0) h = splitmix::hash(h ^ std::uint64_t(s.st_ino));
   return h;
 }
 
