@@ -93,24 +93,24 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
 }
 
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all, completions::OnlyHere* functions) {
-  const std::int64_t until_ns = now_ns() + CommunicatorCore::kLeaveNs;
+  std::int64_t until_ns = 0;
+  bool entered = false;
   for (Backoff backoff(true);; backoff.pause()) {
+    const bool taken = functions->take();
+    if (taken) completions::run();
     std::lock_guard lock(owned_mutex);
     if (owned().empty()) return {};
-    bool left = true;
+    const bool alone = taken && functions->alone();
+    if (!entered) until_ns = now_ns() + CommunicatorCore::kLeaveNs;
+    entered = false;
     for (const auto& c : owned()) {
       if (Status s = c->survival().not_notifying(); !s.ok()) return s;
-      if (c->holds_thread() || (c->entered() && (c->goes_on() || now_ns() >= until_ns)))
+      // A function is in short calls now and then.
+      if (c->holds_thread() || (c->entered() && ((alone && c->goes_on()) || now_ns() >= until_ns)))
         return CommunicatorCore::thread_inside();
-      left &= !c->entered();
+      entered = entered || c->entered();
     }
-    if (!left) continue;
-    if (!functions->take()) {
-      if (now_ns() < until_ns) continue;
-      return Status::error(
-          "another thread is inside a function of GCCL_On_complete, or in GCCL_Finalize: let it return first",
-          GCCL_ERR_INVALID_USAGE);
-    }
+    if (entered || !alone) continue;
     *all = std::exchange(owned(), {});
     return {};
   }

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,13 +37,20 @@ thread_local GroupCalls group;
 thread_local int failure_functions = 0;  // that this thread is inside of
 
 // While a function of the program's runs, whose calls are none of the group that this thread may be in.
-struct Aside {
-  GroupCalls outer = std::exchange(group, GroupCalls());
-  Aside() = default;
+class Aside {
+ public:
+  Aside() {
+    if (group.depth > 0) outer_ = std::exchange(group, GroupCalls());
+  }
   Aside(const Aside&) = delete;
   ~Aside() {
-    const GroupCalls left = std::exchange(group, std::move(outer));  // what was begun and not ended is given up
+    if (!outer_ && group.depth == 0) return;
+    // What was begun and not ended is given up.
+    const GroupCalls left = std::exchange(group, outer_ ? std::move(*outer_) : GroupCalls());
   }
+
+ private:
+  std::optional<GroupCalls> outer_;
 };
 
 void call_on_complete(GCCL_Completion_function function, GCCL_Result result, void* context) {

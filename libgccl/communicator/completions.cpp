@@ -140,12 +140,18 @@ bool run_those_of(Operation* op) {
 }  // namespace
 
 bool OnlyHere::take() {
-  assert(!taken_ && !inside());
+  assert(!inside());
+  std::lock_guard lock(mutex);
+  if (!taken_ && !only) taken_ = only = only_here = true;
+  return taken_;
+}
+
+bool OnlyHere::alone() const {
+  assert(taken_ && !inside());
   std::lock_guard lock(mutex);
   for (const Operation* op = first; op; op = op->next_completing)
     if (op->running) return false;
-  if (only) return false;
-  return taken_ = only = only_here = true;
+  return true;
 }
 
 OnlyHere::~OnlyHere() {

@@ -32,14 +32,17 @@ inline bool run() { return due() && run_due(); }
 bool inside();
 bool inside(const Operation* op);
 
-// While a thread has it no other one begins a function: it ends communicators that functions may use.
+// While a thread has it no other one begins a function: it ends communicators that functions may use. What a function
+// in another thread waits for meanwhile, this one has to run.
 class OnlyHere {
  public:
   OnlyHere() = default;
   ~OnlyHere();
   OnlyHere(const OnlyHere&) = delete;
-  // False where another thread is inside a function, or has it. For a thread that is inside none.
+  // For a thread that is inside no function; may be asked again. False where another one has it.
   bool take();
+  // Once it is taken: no other thread is inside a function any more.
+  bool alone() const;
 
  private:
   bool taken_ = false;

@@ -29,7 +29,9 @@ Inside::Inside(const Operation& op) {
 
 void CommunicatorCore::await_all() noexcept {
   { std::lock_guard lock(entering); }  // who comes later finds that its operation has ended
-  for (Backoff backoff(true); entered();) backoff.pause();
+  // A function of GCCL_On_failure in another thread may wait for those of a request.
+  for (Backoff backoff(true); entered();)
+    if (!completions::run()) backoff.pause();
 }
 
 Progress CommunicatorCore::progress() {

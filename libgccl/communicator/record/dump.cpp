@@ -291,15 +291,15 @@ std::string text_of(const DumpedRank& d, bool as_json) {
 
 std::atomic<std::uint32_t> asked{0};
 
-// PREFIX* does not match it: a rank that is killed while it writes leaves one. Of a long name it has the beginning, up
-// to a whole character of UTF-8: what is added to the name would be more than a file system takes.
+// PREFIX* does not match it: a rank that is killed while it writes leaves one. Of a long name it has the end, where
+// ranks differ, from a whole character of UTF-8 on: what is added to the name would be more than a file system takes.
 std::string draft_of(const std::string& path) {
   constexpr std::size_t kNameBytes = 64;
   static std::atomic<unsigned> drafts{0};        // each has its own: two threads may write at the same time
   const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
-  std::size_t end = std::min(path.size(), name + kNameBytes);
-  while (end < path.size() && end > name && (path[end] & 0xc0) == 0x80) --end;
-  return fmt::format("{}.{}.{}.{}.draft", path.substr(0, name), path.substr(name, end - name), ::getpid(), drafts++);
+  std::size_t kept = std::max(name, path.size() - std::min(path.size(), kNameBytes));
+  while (kept > name && kept < path.size() && (path[kept] & 0xc0) == 0x80) ++kept;
+  return fmt::format("{}.{}.{}.{}.draft", path.substr(0, name), path.substr(kept), ::getpid(), drafts++);
 }
 
 }  // namespace

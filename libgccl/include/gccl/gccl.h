@@ -139,8 +139,8 @@ GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n,
  * all ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them; not where the communicator
  * of all ranks has failed or was freed before: then free those that are left by GCCL_Comm_free. Operations still in
  * flight are an error (GCCL_ERR_INVALID_USAGE), and are dropped. Where another thread waits in a call, or a function of
- * GCCL_On_failure is running, or one of GCCL_On_complete and does not return within a second, that is the error, and
- * nothing is freed. From then on functions of GCCL_On_complete run in this thread alone, until all is freed. */
+ * GCCL_On_failure is running, that is the error, and nothing is freed. Functions of GCCL_On_complete that are running
+ * in other threads are waited for, and begin in this thread alone until all is freed. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
 /* GCCL_VERSION_CODE of the library that runs; "0.1.0". */
