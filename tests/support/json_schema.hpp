@@ -1,6 +1,8 @@
 // A small judge of JSON documents by a JSON Schema (draft 2020-12): the keywords that GCCL's schemas use, no others.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,8 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+
+#include "libgccl/json/reader.hpp"
 
 namespace gccl::test {
 
@@ -95,5 +99,23 @@ class JsonSchema {
 
   json root_;
 };
+
+// Schema and reader judge the document alike with that value there; returns what the reader says, or "accepted".
+template <class Read>
+std::string judged_alike(const JsonSchema& schema, nlohmann::json document, const std::string& pointer,
+                         const nlohmann::json& value, Read read) {
+  document[nlohmann::json::json_pointer(pointer)] = value;
+  std::string why = "accepted";
+  try {
+    read(document);
+  } catch (const json::InputError& e) {
+    why = e.what();
+  }
+  CAPTURE(pointer);
+  CAPTURE(value.dump());
+  CAPTURE(why);
+  CHECK(schema.accepts(document) == (why == "accepted"));
+  return why;
+}
 
 }  // namespace gccl::test
