@@ -160,6 +160,26 @@ TEST_CASE("without GCCL_LINK_LOST_MS a connection that is reset is a lost peer")
   CHECK(tcp_link_counts(w[0].port).reconnects == 0);
 }
 
+TEST_CASE("without it a connection that ends is one, too, where both ranks wait and neither says anything more") {
+  const Variable v("GCCL_TCP_STREAMS", "2");
+  for (std::size_t which = 0; which < 4; ++which) {
+    CAPTURE(which);
+    World w(2);
+    std::vector<unsigned char> got(8 << 20), back(8 << 20);
+    meet(&w);
+    REQUIRE(w.until([] { return test::tcp_connections().size() >= 4; }));
+    w[0].receive(1, back.data(), back.size());
+    w[1].receive(0, got.data(), got.size());
+    const auto all = test::tcp_connections();
+    REQUIRE(all.size() == 4);
+    shutdown(all[which], SHUT_RD);
+    REQUIRE(w.until([&] { return w[0].fault.result != GCCL_SUCCESS || w[1].fault.result != GCCL_SUCCESS; }));
+    const GCCL_Fault& f = w[0].fault.result != GCCL_SUCCESS ? w[0].fault : w[1].fault;
+    CHECK(f.result == GCCL_ERR_PEER_LOST);
+    CHECK_MESSAGE(std::string(f.text).find(tcp::kClosed) != std::string::npos, f.text);
+  }
+}
+
 TEST_CASE("a peer that is killed is missed long before the limit, also while its link is broken") {
   const Variable mends("GCCL_LINK_LOST_MS", "15000");
   for (const bool broken : {false, true}) {

@@ -332,11 +332,18 @@ Incoming::Step Incoming::discard(Stream* s, Staging* staging, std::string* probl
 
 bool Incoming::may_bring(const Stream& s, bool first_stream) const {
   const GCCL_Transfer* const t = queue_.front();
-  if (s.ended || (!first_stream && t->bytes <= Stream::kStripeBytes)) return false;
+  if (s.ended || (!first_stream && !over_several())) return false;
   if (!s.in_frame) return true;
   const auto later = std::int32_t(s.incoming.sequence - std::uint32_t(t->backend[NumberedQueue::kSequence]));
   if (later > 0) return false;
   return later < 0 || !t->consume || s.incoming.offset + s.taken <= t->backend[kTaken];
+}
+
+bool Incoming::cut_off(const Stream& s, bool first_stream) const {
+  const GCCL_Transfer* const t = queue_.front();
+  if (!s.ended) return false;
+  if (first_stream && t->backend[kAnnounced] == 0) return true;
+  return s.in_frame && s.incoming.sequence == std::uint32_t(t->backend[NumberedQueue::kSequence]);
 }
 
 bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging* staging, std::string* problem) {

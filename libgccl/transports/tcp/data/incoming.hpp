@@ -21,6 +21,8 @@ class Incoming {
   void post(GCCL_Transfer* t);
   bool empty() const { return queue_.empty(); }
   const GCCL_Transfer* front() const { return queue_.front(); }
+  // The first receive's message, which must be there, comes over several streams where there are.
+  bool over_several() const { return front()->bytes > Stream::kStripeBytes; }
   // Reads what is there; complete receives go to `done`. False: the stream failed, *problem says how.
   bool advance(Stream* stream, bool first_stream, Completions* done, Staging* staging, std::string* problem);
   // Nothing of the stream is read before a receive that is yet to come is there.
@@ -30,6 +32,9 @@ class Incoming {
   // Whether the stream may yet bring what the first receive, which must be there, waits for: frames come in the order
   // of their messages, and only long messages come over several streams.
   bool may_bring(const Stream& s, bool first_stream) const;
+  // Whether it has ended, and that receive waits for what it alone could bring: the beginning of its message, or the
+  // rest of a part.
+  bool cut_off(const Stream& s, bool first_stream) const;
   // Reads on all the same, for what the peer acknowledges. Requires held_up(). hear() comes to the next message at
   // most; listen() reads on through messages, up to a limit, which stay with the stream until they are received.
   bool hear(Stream* stream, std::string* problem);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t kCopiedAtOnceMax = 64 << 10;
 constexpr std::int64_t kStillNs = 200'000;
+// A peer that leaves ends all streams. So long it may take to do so, or the kernels to repeat what is lost on the way:
+// after 0.2, 0.4 and 0.8 s.
+constexpr std::int64_t kEndsNs = 2'000'000'000;
 // Bytes sent between two looks at what the peer acknowledges, where there is no other reason to read.
 constexpr std::uint64_t kListenStep = 128 << 10;
 // And from so many on, also through messages that are not received yet.
@@ -52,8 +55,24 @@ bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Compl
 bool Link::advance(Completions* done, Staging* staging, std::string* problem) {
   for (auto& s : streams_)
     if (s) s->may_read = kVisitBytes;
-  return mends_ ? advance_mended(done, staging, problem)
-                : advance_sends(done, problem) && advance_receives(done, staging, problem);
+  if (mends_) return advance_mended(done, staging, problem);
+  if (ended_) return advance_ended(done, staging, problem);
+  return advance_sends(done, problem) && advance_receives(done, staging, problem);
+}
+
+// Who has lost one stream and not left may send on over the others, or never again.
+bool Link::advance_ended(Completions* done, Staging* staging, std::string* problem) {
+  const std::uint64_t before = moved_bytes() + taken_from_ahead();
+  if (!advance_sends(done, problem) || !advance_receives(done, staging, problem)) return false;
+  if (moved_bytes() + taken_from_ahead() != before || incoming_.empty() || !incoming_.over_several()) {
+    still_since_ns_ = 0;
+    return true;
+  }
+  const std::int64_t now = now_ns();
+  if (still_since_ns_ == 0) still_since_ns_ = now;
+  if (now - still_since_ns_ <= kEndsNs) return true;
+  *problem = kClosed;
+  return false;
 }
 
 bool Link::advance_mended(Completions* done, Staging* staging, std::string* problem) {
@@ -196,9 +215,13 @@ bool Link::receive_from(Stream* s, bool first, Completions* done, Staging* stagi
 bool Link::end_matters() const {
   if (!ended_) return false;
   if (incoming_.empty()) return mends_ && outgoing_.awaits_acknowledgement();
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    if (streams_[i] && incoming_.may_bring(*streams_[i], i == 0)) return false;
-  return true;
+  bool may_come = false;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (!streams_[i]) continue;
+    if (incoming_.cut_off(*streams_[i], i == 0)) return true;
+    may_come = may_come || incoming_.may_bring(*streams_[i], i == 0);
+  }
+  return !may_come;
 }
 
 bool Link::advance_receives(Completions* done, Staging* staging, std::string* problem) {
@@ -207,8 +230,7 @@ bool Link::advance_receives(Completions* done, Staging* staging, std::string* pr
   if (!receive_from(streams_[0].get(), true, done, staging, problem)) return false;
   for (std::size_t i = 1; i < streams_.size(); ++i) {
     const bool wanted = incoming_.empty() ? outgoing_.awaits_acknowledgement()
-                                          : incoming_.front()->bytes > Stream::kStripeBytes ||
-                                                (mends_ && outgoing_.awaits_acknowledgement());
+                                          : incoming_.over_several() || (mends_ && outgoing_.awaits_acknowledgement());
     if (streams_[i] && wanted && !receive_from(streams_[i].get(), false, done, staging, problem)) return false;
   }
   if (!end_matters()) return true;

@@ -41,7 +41,7 @@ class Link {
   bool transfers() const { return !outgoing_.empty() || !incoming_.empty(); }
   bool idle() const { return outgoing_.empty() && incoming_.empty() && (!mends_ || !owes()); }
   // There may be something to do although nothing has arrived: a matter of time.
-  bool timed() const { return mends_ && (outgoing_.awaits_acknowledgement() || owes() || ended_); }
+  bool timed() const { return ended_ || (mends_ && (outgoing_.awaits_acknowledgement() || owes())); }
   // All that was sent has come to the peer's process, or at least to its machine; `checked`: all messages to its
   // process, which found them undamaged.
   bool delivered(bool checked, Completions* done);
@@ -88,6 +88,7 @@ class Link {
 
  private:
   bool advance_mended(Completions* done, Staging* staging, std::string* problem);
+  bool advance_ended(Completions* done, Staging* staging, std::string* problem);
   void copy_instead(bool still, Completions* done);
   bool resume(Completions* done, std::string* problem);
   bool owes() const;
@@ -98,7 +99,8 @@ class Link {
 
   std::uint32_t peer_, channel_;
   const bool mends_, checks_;
-  std::int64_t still_since_ns_ = 0;  // sends wait, and nothing has moved; 0: something has
+  // Nothing has moved, and sends wait for the peer's word, or a stream has ended; 0: something has.
+  std::int64_t still_since_ns_ = 0;
   LinkCounts counts_;
   Streams streams_;
   bool registered_ = false;
