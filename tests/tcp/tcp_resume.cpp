@@ -455,6 +455,46 @@ TEST_CASE("a reset behind an acknowledgement breaks the connection, and the rest
   CHECK(link.streams()[0]->acknowledged == all / 2);
 }
 
+// As a device on the way does, which the peer knows nothing of.
+TEST_CASE("what lies on a stream that ended is undelivered where it broke for that, or has to be vouched for") {
+  for (const bool checks : {false, true}) {
+    CAPTURE(checks);
+    tcp::Settings settings;
+    settings.link_lost = 5s;
+    settings.checks = checks;
+    tcp::Completions done;
+    tcp::Staging staging;
+    std::string problem;
+    tcp::Link link(1, 0, true, checks);
+    std::array<Fd, 2> ends[2] = {connected_pair(), connected_pair()};
+    for (std::uint32_t i = 0; i < 2; ++i)
+      REQUIRE(link.connect({.stream = i, .streams = 2, .number = 1}, std::move(ends[i][0]), settings, &done));
+    std::vector<std::byte> data(32 << 20), got(8 << 20);
+    GCCL_Transfer s{}, r{};
+    s.data = data.data(), s.bytes = data.size();
+    r.data = got.data(), r.bytes = got.size();
+    link.post_send(&s);
+    link.post_receive(&r);
+    tcp::Stream& other = *link.streams()[1];
+    const auto advance_until = [&](const std::function<bool()>& condition) {
+      for (const auto end = Clock::now() + 20s; !condition() && Clock::now() < end; usleep(200))
+        REQUIRE_MESSAGE(link.advance(&done, &staging, &problem), problem);
+      return condition();
+    };
+    REQUIRE(advance_until([&] { return other.sent.end() > 0; }));
+    shutdown(ends[1][1].get(), SHUT_WR);
+    REQUIRE(advance_until([&] { return other.ended; }));
+    link.streams()[0]->acknowledged = link.streams()[0]->sent.end();  // so it is about the other one alone
+    if (checks && other.state == tcp::Stream::State::open) CHECK_FALSE(link.delivered(true, &done));
+    REQUIRE(advance_until([&] { return link.broken(); }));
+    CHECK(other.sent.end() > other.acknowledged);
+    link.streams()[0]->acknowledged = link.streams()[0]->sent.end();
+    CHECK_FALSE(link.delivered(checks, &done));
+    link.peer_leaves();
+    CHECK(link.delivered(checks, &done));
+  }
+}
+
 TEST_CASE("a stranger who claims to be a peer's next connection is refused, and nothing is disturbed") {
   const Variable mends("GCCL_LINK_LOST_MS", "2000");
   World w(2, 1, "the secret");
