@@ -13,19 +13,20 @@
 namespace gccl {
 namespace {
 
-Status unbound(int family, Fd* out) {
+// 0, or errno.
+int unbound(int family, Fd* out) {
   Fd fd = not_for_children([&] { return ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  if (!fd) return system_error("a datagram socket", errno);
+  if (!fd) return errno;
   const int yes = 1;  // where the system has it: as far as it goes
   (void)::setsockopt(fd.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
   if (family == AF_INET6) (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
   *out = std::move(fd);
-  return {};
+  return 0;
 }
 
 Status bound(const SocketAddress& where, Fd* out) {
   Fd fd;
-  if (Status s = unbound(where.family(), &fd); !s.ok()) return s;
+  if (const int error = unbound(where.family(), &fd); error != 0) return system_error("a datagram socket", error);
   const int no = 0;
   if (where.family() == AF_INET6 && where.is_any())
     (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
@@ -71,17 +72,12 @@ Status Datagrams::open(const std::string& address, bool have_secret, std::unique
   d->family_ = at.family();
   d->both_ = at.family() == AF_INET6 && at.is_any();
   d->addresses_ = place.published(d->fd_.get());
+  if (!d->both_) d->second_error_ = unbound(d->family_ == AF_INET ? AF_INET6 : AF_INET, &d->second_);
   *out = std::move(d);
   return {};
 }
 
 bool Datagrams::reaches(const SocketAddress& to) const { return both_ || to.family() == family_; }
-
-Status Datagrams::reach(const std::vector<SocketAddress>& rank) {
-  if (second_ || rank.empty() || std::ranges::any_of(rank, [&](const SocketAddress& a) { return reaches(a); }))
-    return {};
-  return unbound(rank[0].family(), &second_);
-}
 
 void Datagrams::send(const SocketAddress& to, std::span<const std::byte> bytes) const {
   assert(bytes.size() <= kBytesMax);

@@ -23,10 +23,12 @@ class Datagrams {
 
   // Which of them is of use depends on where the other is.
   const std::vector<SocketAddress>& addresses() const { return addresses_; }
-  // Before it sends: there are ranks at these addresses. Where this socket does not reach any of one of them, as all
-  // are of the other family, a second one does, for sending alone: what they answer comes to addresses(). One thread
-  // calls it, before others send.
-  Status reach(const std::vector<SocketAddress>& rank);
+  // Where all addresses of a rank are of the other family a second socket reaches it, for sending alone: what it
+  // answers comes to addresses(). What open() found in the way of that socket, of errno's numbers; 0: nothing.
+  int second_error() const { return second_error_; }
+  // No rank needs that socket. Before anybody sends.
+  void close_second() { second_.reset(); }
+  int family() const { return both_ ? 0 : family_; }  // of the first socket; 0: it reaches both
   int fd() const { return fd_.get(); }
   int second_fd() const { return second_.get(); }  // -1: there is none; nothing comes to it but errors
   // As far as the system takes it now. Requires bytes.size() <= kBytesMax.
@@ -43,7 +45,7 @@ class Datagrams {
   bool reaches(const SocketAddress& to) const;
 
   Fd fd_, second_;
-  int family_ = 0;
+  int family_ = 0, second_error_ = 0;
   bool both_ = false;  // families, by the first socket
   std::vector<SocketAddress> addresses_;
   Digest key_{};

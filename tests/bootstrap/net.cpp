@@ -369,11 +369,11 @@ TEST_CASE("datagrams go between addresses of two families, and their refusals ar
   std::unique_ptr<Datagrams> of[2];
   REQUIRE(Datagrams::open("127.0.0.1", false, &of[0]).ok());
   REQUIRE(Datagrams::open("::1", false, &of[1]).ok());
-  for (const int i : {0, 1}) {
-    REQUIRE(of[i]->reach(of[i]->addresses()).ok());
-    CHECK(of[i]->second_fd() < 0);  // there is no need
-    REQUIRE(of[i]->reach(of[1 - i]->addresses()).ok());
-    CHECK(of[i]->second_fd() >= 0);
+  CHECK(of[0]->family() == AF_INET);
+  CHECK(of[1]->family() == AF_INET6);
+  for (const auto& d : of) {
+    CHECK(d->second_error() == 0);
+    CHECK(d->second_fd() >= 0);
   }
   for (const int i : {0, 1}) {
     const std::byte word[1] = {std::byte(7 + i)};
@@ -390,6 +390,9 @@ TEST_CASE("datagrams go between addresses of two families, and their refusals ar
   of[0]->send(there, {});
   REQUIRE(ready(of[0]->second_fd(), 0));
   CHECK(of[0]->refused() == there);
+  of[0]->close_second();
+  CHECK(of[0]->second_fd() < 0);
+  of[0]->send(there, {});  // goes nowhere
 }
 
 TEST_CASE("refusals are reported ten at a time, and the rest counted") {

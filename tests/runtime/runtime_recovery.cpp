@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -40,6 +41,18 @@ bool in_own_namespace(const std::function<void()>& f) {
   if (child.wait() != 0) report("the process in a namespace of its own");
   return true;
 }
+
+bool no_ipv6_datagrams = false;
+
+}  // namespace
+
+// In place of the C library's: it finds no descriptor where a test says so.
+extern "C" int socket(int family, int type, int protocol) noexcept {
+  if (no_ipv6_datagrams && family == AF_INET6 && (type & 0xf) == SOCK_DGRAM) return errno = EMFILE, -1;
+  return int(::syscall(SYS_socket, family, type, protocol));
+}
+
+namespace {
 
 bool has_ipv6() {
   sockaddr_in6 here{};
@@ -122,6 +135,32 @@ TEST_CASE("ranks whose addresses are of different families agree, and go on with
     if (!any_reported()) RANK_SUCCESS(GCCL_Finalize());
   });
   check_others(ends, {2});
+}
+
+TEST_CASE("where a rank has no socket for the others' family all say so, and it is lost to nobody") {
+  if (!has_ipv6()) {
+    MESSAGE("not checked: there is no IPv6 here");
+    return;
+  }
+  for (const bool needed : {true, false}) {
+    CAPTURE(needed);
+    check({.size = 3, .backends = "tcp"}, [needed](int rank) {
+      ::setenv("GCCL_ADDRESS", needed && rank == 1 ? "::1" : "127.0.0.1", 1);
+      no_ipv6_datagrams = rank == 0;
+      GCCL_Comm world = begin();
+      RANK_SUCCESS(GCCL_Barrier(world));
+      std::uint64_t flags = 1;
+      if (needed) {
+        expect(GCCL_Comm_agree(world, &flags), GCCL_ERR_NOT_SUPPORTED, "agree");
+        expect_text("rank 0 can send no datagrams to rank 1", "who");
+        expect_text("Too many open files", "why");
+      } else {
+        RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
 }
 
 TEST_CASE("ranks that see other process numbers do not take each other for dead") {

@@ -60,7 +60,34 @@ Contact Recovery::contact() const {
   if (datagrams_)
     std::ranges::transform(datagrams_->addresses(), c.addresses, [](const SocketAddress& a) { return a.wire(); });
   put_shortened(c.none, usable_.text());
+  if (datagrams_) c.family = datagrams_->family(), c.second_error = datagrams_->second_error();
   return c;
+}
+
+bool Recovery::needs_second(Rank from, const DatagramPaths& paths, Rank to) const {
+  const auto& at = paths.addresses(to);
+  const int family = contacts_[from].family;
+  return from != to && family != 0 && !at.empty() &&
+         std::ranges::none_of(at, [&](const SocketAddress& a) { return a.family() == family; });
+}
+
+// All ranks find the same, from what all have said.
+Status Recovery::check_paths() const {
+  bool of[2] = {};  // where nobody has an address of one family, nobody needs a socket for it
+  for (const Contact& c : contacts_)
+    for (const auto& wire : c.addresses)
+      if (const SocketAddress a = SocketAddress::from_wire(wire); a.valid()) of[a.family() == AF_INET6] = true;
+  for (Rank from = 0; from < contacts_.size() && of[0] && of[1]; ++from) {
+    if (contacts_[from].second_error == 0) continue;
+    const DatagramPaths paths(from, contacts_);
+    for (Rank to = 0; to < contacts_.size(); ++to)
+      if (needs_second(from, paths, to))
+        return Status::error(
+            fmt::format("ranks cannot go on without others: rank {} can send no datagrams to rank {} ({})", from, to,
+                        system_error("a datagram socket", contacts_[from].second_error).text()),
+            GCCL_ERR_NOT_SUPPORTED);
+  }
+  return {};
 }
 
 void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job, const std::string& secret) {
@@ -77,6 +104,7 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
                       r, contacts_[r].none),
           GCCL_ERR_NOT_SUPPORTED);
   }
+  if (usable_.ok()) usable_ = check_paths();
   if (!usable_.ok()) return datagrams_.reset();
   // The job's number is drawn by its first rank, and only its ranks know it.
   BytesOut material;
@@ -85,15 +113,9 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
   job_ = job;
   paths_ = DatagramPaths(rank_, contacts_);
-  for (Rank r = 0; r < contacts_.size(); ++r) {
-    if (r == rank_) continue;
-    const Status s = datagrams_->reach(paths_.addresses(r));
-    if (s.ok()) continue;
-    usable_ = Status::error(fmt::format("rank {} cannot go on without others: it can send no datagrams to rank {} ({})",
-                                        rank_, r, s.text()),
-                            GCCL_ERR_NOT_SUPPORTED);
-    return datagrams_.reset();
-  }
+  bool needs = false;
+  for (Rank r = 0; r < contacts_.size(); ++r) needs = needs || needs_second(rank_, paths_, r);
+  if (!needs) datagrams_->close_second();
   start_detector();
 }
 

@@ -68,7 +68,8 @@ class Recovery {
 
   // ---- Calls on a communicator, from any thread ----
 
-  // Not ok, on all ranks alike, where one of the job's can receive no datagrams: then nothing else may be called here.
+  // Not ok, on all ranks alike, where one of the job's can receive no datagrams, or send none to another: then nothing
+  // else may be called here.
   const Status& usable() const { return usable_; }
   // Ranks of `members` that are known to have failed, `lost` of them by their transport. Local.
   std::vector<Rank> failed(const Members& members, const std::vector<Rank>& lost);
@@ -195,6 +196,8 @@ class Recovery {
   // Collective over those that have not failed: what `making` makes of them, all or none.
   Status remake(CommunicatorCore& parent, Making& making, std::int64_t until_ns, std::unique_ptr<CommunicatorCore>* out,
                 std::uint64_t* flags);
+  bool needs_second(Rank from, const DatagramPaths& paths, Rank to) const;
+  Status check_paths() const;
   // In giving_up.cpp.
   void give_up(Group& g, const Status& why, Rank heard_from);
   bool reports(const Group& g) const;

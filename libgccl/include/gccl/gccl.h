@@ -251,8 +251,9 @@ enum {
  * those that have joined have no input for it: GCCL_Comm_get_joined says who they are, and their GCCL_Join, or
  * GCCL_Init, has returned. The others wait for them for GCCL_REPLACE_WAIT_MS; ranks that nobody replaces are left out,
  * as with GCCL_SHRINK. Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as
- * before. Errors: GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a
- * rank has a policy other than GCCL_FAIL, or processes that join could meet nobody, as there is no store. */
+ * before. Errors: GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or send none to another, or
+ * another communicator of a rank has a policy other than GCCL_FAIL, or processes that join could meet nobody, as there
+ * is no store. */
 GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
 
 enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
