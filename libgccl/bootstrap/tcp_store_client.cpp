@@ -77,7 +77,10 @@ class TcpStoreClient : public Exchange {
         const Status s =
             dial_store(address, addresses.size() > 1 ? deadline.earlier(Deadline::in_ms(part_ms)) : deadline, &again);
         if (s.ok()) return s;
-        // This rank's own shortage, of descriptors, say, is none that waiting for rank 0 would end.
+        // This rank's own shortage, of descriptors or of memory for the handshake, is none that waiting for rank 0
+        // would end. A rank that dials a peer tries again, as a job is at stake; here none has begun, and what is short
+        // while a process starts, before its program has taken anything, is a limit: it is said now, not when time is
+        // up.
         if (s.code() == GCCL_ERR_SYSTEM)
           return Status::error(fmt::format("{}: cannot dial the store at {}: {}", me(), text_of(store_.at), s.text()),
                                s.code());
