@@ -378,11 +378,13 @@ TEST_CASE("a parameter set's sources point to what is there, also where a cluste
     }
     return "accepted";
   };
-  for (const auto& [sources, why] : {std::pair(Json({{"/base", "s"}}), "accepted"),
-                                     {Json({{"/nodes", "s"}}), "points to nothing in this file"},
-                                     {Json({{"/links/x", "s"}}), "points to nothing in this file"},
-                                     {Json({{"/name", 7}}), "/sources/~1name: found 7, expected a string"},
-                                     {Json(7), "/sources: found 7, expected an object"}}) {
+  for (const auto& judged : {std::pair(Json({{"/base", "s"}}), "accepted"),
+                             {Json({{"/nodes", "s"}}), "points to nothing in this file"},
+                             {Json({{"/links/x", "s"}}), "points to nothing in this file"},
+                             {Json({{"/name", 7}}), "/sources/~1name: found 7, expected a string"},
+                             {Json(7), "/sources: found 7, expected an object"}}) {
+    const Json& sources = judged.first;
+    const std::string why = judged.second;
     CAPTURE(sources.dump());
     Json with = set;
     with["sources"] = sources;

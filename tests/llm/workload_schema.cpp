@@ -138,27 +138,29 @@ TEST_CASE("the schema of workloads has the reader's limits and names") {
       {"/parallel/expert", ranks},     {"/parallel/interleave", 1024},   {"/parallel/zero", 3},
       {"/sequence", 1ll << 32},        {"/batch/sequences", count},      {"/batch/micro", count},
       {"/dispatch_bytes", 8}};
-  for (const auto& [pointer, most] : kMost) {
-    CAPTURE(pointer);
+  for (const auto& limit : kMost) {
+    const auto& [pointer, most] = limit;
+    CAPTURE(limit.first);
     CHECK(workload_schema().accepts(with(pointer, most)));
     CHECK(!workload_schema().accepts(with(pointer, most + 1)));
     CHECK(reader_says(with(pointer, most + 1))
               .find(fmt::format("{}: found {}, expected an integer", pointer, most + 1)) != std::string::npos);
   }
-  for (const auto& [pointer, value] : {std::pair("/bucket_bytes", Document(1023)),
-                                       {"/bucket_bytes", Document("1.5")},
-                                       {"/bucket_bytes", Document("1.2.3MB")},
-                                       {"/compute/optimizer_us", Document("1.2.3us")},
-                                       {"/compute/optimizer_us", Document(9e15)},
-                                       {"/expect/max_step_us", Document("5")},
-                                       {"/compute/layer_us/forward", Document(-1)},
-                                       {"/memory_GB", Document(2e9)},
-                                       {"/dtype", Document("fp32")},
-                                       {"/algorithms", Document({{"allreduse", "ring"}})},
-                                       {"/placement", Document({{"cards", {4294967296}}})},
-                                       {"/cluster", Document("")}}) {
-    CAPTURE(pointer);
-    CAPTURE(value.dump());
+  for (const auto& wrong : {std::pair("/bucket_bytes", Document(1023)),
+                            {"/bucket_bytes", Document("1.5")},
+                            {"/bucket_bytes", Document("1.2.3MB")},
+                            {"/compute/optimizer_us", Document("1.2.3us")},
+                            {"/compute/optimizer_us", Document(9e15)},
+                            {"/expect/max_step_us", Document("5")},
+                            {"/compute/layer_us/forward", Document(-1)},
+                            {"/memory_GB", Document(2e9)},
+                            {"/dtype", Document("fp32")},
+                            {"/algorithms", Document({{"allreduse", "ring"}})},
+                            {"/placement", Document({{"cards", {4294967296}}})},
+                            {"/cluster", Document("")}}) {
+    const auto& [pointer, value] = wrong;
+    CAPTURE(wrong.first);
+    CAPTURE(wrong.second.dump());
     CHECK(!workload_schema().accepts(with(pointer, value)));
     CHECK(reader_says(with(pointer, value)).find(pointer) != std::string::npos);
   }

@@ -13,6 +13,7 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
+#include "libgccl/base/log.hpp"
 #include "libgccl/base/machine.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/shortened.hpp"
