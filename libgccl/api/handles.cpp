@@ -94,13 +94,15 @@ std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
 
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all, completions::OnlyHere* functions) {
   std::int64_t until_ns = 0;
-  bool entered = false;
+  bool entered = false, functions_run = false;
   for (Backoff backoff(true);; backoff.pause()) {
     const bool taken = functions->take();
     if (taken) completions::run();
+    if (functions_run) progress_all_but(nullptr);  // they may wait for what nobody else moves on
     std::lock_guard lock(owned_mutex);
     if (owned().empty()) return {};
     const bool alone = taken && functions->alone();
+    functions_run = !alone;
     if (!entered) until_ns = now_ns() + CommunicatorCore::kLeaveNs;
     entered = false;
     for (const auto& c : owned()) {

@@ -307,7 +307,7 @@ TEST_CASE("a receive is given up where one stream of its link ends, and the peer
     std::uint64_t begun, part;  // bytes of the message that come over the first stream, and over the one that ends
     bool at_once;
   };
-  for (const Case& c : {Case{"the first stream, before the message", 0, 0, 0, true},
+  for (const Case& c : {Case{"the first stream, before anything came over it", 0, 0, 0, false},
                         Case{"the first stream, behind a part of the message", 0, 1000, 0, false},
                         Case{"the first stream, within its part", 0, 1000, 999, true},
                         Case{"another one, before the message", 1, 0, 0, false},
@@ -339,6 +339,32 @@ TEST_CASE("a receive is given up where one stream of its link ends, and the peer
     CHECK_FALSE(well);
     CHECK(problem == tcp::kClosed);
     CHECK(waited == !c.at_once);
+  }
+}
+
+// As after an attempt that took too long for who dialled.
+TEST_CASE("a stream that ended before anything came over it may be dialled again, and is as if it had not been") {
+  for (const std::uint32_t stale : {0u, 1u}) {
+    CAPTURE(stale);
+    const tcp::Settings settings;
+    tcp::Completions done;
+    tcp::Staging staging;
+    std::string problem;
+    tcp::Link link(1, 0, false, false);
+    std::array<Fd, 2> ends[2] = {connected_pair(), connected_pair()}, anew = connected_pair();
+    for (std::uint32_t i = 0; i < 2; ++i)
+      REQUIRE(link.connect({.stream = i, .streams = 2, .number = 1}, std::move(ends[i][0]), settings, &done));
+    std::vector<std::byte> got(kLong);
+    GCCL_Transfer r{};
+    r.data = got.data(), r.bytes = got.size(), r.result = GCCL_IN_PROGRESS;
+    link.post_receive(&r);
+    ends[stale][1].reset();
+    while (!link.timed()) REQUIRE(link.advance(&done, &staging, &problem));
+    REQUIRE(link.connect({.stream = stale, .streams = 2, .number = 2}, std::move(anew[0]), settings, &done));
+    CHECK_FALSE(link.timed());
+    send_frame((stale == 0 ? anew : ends[0])[1].get(), {.message_bytes = kLong, .bytes = 1000}, 1000);
+    for (int i = 0; i < 100; ++i) REQUIRE(link.advance(&done, &staging, &problem));
+    CHECK_FALSE(link.timed());
   }
 }
 

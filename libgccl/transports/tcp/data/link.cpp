@@ -42,6 +42,8 @@ bool Link::connect(const Connection& c, Fd&& fd, const Settings& settings, Compl
     s->fd = std::move(fd);
     s->connection = c.number;
     s->remote = SocketAddress::remote_end(s->fd.get()).with_port(0);
+    ended_ = std::ranges::any_of(streams_, [](const auto& one) { return one && one->ended; });
+    still_since_ns_ = 0;
   }
   const bool always = settings.zero_copy == Settings::ZeroCopyUse::always;
   // Over loopback the kernel copies all the same, later and with more work.
@@ -64,7 +66,8 @@ bool Link::advance(Completions* done, Staging* staging, std::string* problem) {
 bool Link::advance_ended(Completions* done, Staging* staging, std::string* problem) {
   const std::uint64_t before = moved_bytes() + taken_from_ahead();
   if (!advance_sends(done, problem) || !advance_receives(done, staging, problem)) return false;
-  if (moved_bytes() + taken_from_ahead() != before || incoming_.empty() || !incoming_.over_several()) {
+  const bool over_first = !incoming_.empty() && !incoming_.over_several() && !(streams_[0] && streams_[0]->ended);
+  if (moved_bytes() + taken_from_ahead() != before || incoming_.empty() || over_first) {
     still_since_ns_ = 0;
     return true;
   }
@@ -219,8 +222,14 @@ bool Link::end_matters() const {
   if (!ended_) return false;
   if (incoming_.empty()) return mends_ && outgoing_.awaits_acknowledgement();
   bool may_come = false;
+  const bool any_left = std::ranges::any_of(streams_, [](const auto& s) { return s && !s->ended; });
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (!streams_[i]) continue;
+    // Its peer may have given up an attempt that took too long, and dials again.
+    if (!mends_ && any_left && streams_[i]->ended && streams_[i]->moved_bytes == 0) {
+      may_come = true;
+      continue;
+    }
     if (incoming_.cut_off(*streams_[i], i == 0)) return true;
     may_come = may_come || incoming_.may_bring(*streams_[i], i == 0);
   }
