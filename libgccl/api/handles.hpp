@@ -35,8 +35,8 @@ Status keep(std::unique_ptr<CommunicatorCore> communicator, GCCL_Comm* out);
 std::unique_ptr<CommunicatorCore> release(CommunicatorCore* communicator);
 // Ends what was given back, and the progress thread with the last communicator that asked for one. Null is nothing.
 void destroy(std::unique_ptr<CommunicatorCore> communicator);
-// All of them, and no other thread begins a function of GCCL_On_complete any more; or none where another one is inside
-// such a function, or a function of GCCL_On_failure is running, or a thread waits in a call.
+// All of them, once no other thread is inside a function of GCCL_On_complete, and none begins one any more; or none
+// where a function of GCCL_On_failure is running, or a thread waits in a call.
 Status release_all(std::vector<std::unique_ptr<CommunicatorCore>>* all, completions::OnlyHere* functions);
 
 // Ends the communicator, where it is one, on all ranks.

@@ -128,7 +128,8 @@ double estimate_us(const LlmWorkload& w, Pricer& pricer) {
   std::vector<Json> runs;
   for (const Traffic& t : e.traffic) runs.push_back(run_of(w, world, {&t}, true));
   std::vector<double> us = pricer.predict(w, world, runs);
-  for (std::size_t i = 0; i < us.size(); ++i) us[i] *= groups_at_once(w, world, e.traffic[i]);
+  const Rank stages = separate_stages(w, world);
+  for (std::size_t i = 0; i < us.size(); ++i) us[i] *= groups_at_once(w, world, e.traffic[i], stages);
   // The time of one pass of both halves: what blocks adds up; what overlaps counts where it is longer than compute.
   const auto time = [&](const Program& program) {
     double sum = 0, hidden = 0, compute = 0;

@@ -125,8 +125,7 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world) {
   return n;
 }
 
-double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic) {
-  const Rank stages = separate_stages(w, world);
+double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic, Rank stages) {
   const auto node_of = [&](Rank r) { return world.node_of(r); };
   double most = 1;
   std::vector<LinkId> route;

@@ -38,8 +38,9 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
 nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic,
                       bool one_group = false);
 // How many times as long the busiest link of a node has what all groups of such a communication send by it at the same
-// time as what one of them does, at least 1: what a closed form of that one does not know.
-double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic);
+// time as what one of them does, at least 1: what a closed form of that one does not know. `stages`: the first ones, as
+// separate_stages() has them.
+double groups_at_once(const LlmWorkload& w, const StepWorld& world, const Traffic& traffic, Rank stages);
 // Its task: one call on these groups.
 nlohmann::json task_of(const LlmWorkload& w, const TrafficCall& call, const nlohmann::json& groups);
 // The whole scenario of a step's communications, each alone.
