@@ -225,41 +225,54 @@ TEST_CASE("a connection that comes while memory is short is made once there is s
   });
 }
 
-// Rank 0 dials the others; rank 1 may be dialled again once it has memory to accept. A progress thread that finds none
-// has none for words either.
+// Three ranks connect, of which one finds no memory for that after `spare` allocations, and finds some a while later.
+// Where it has to fail, all do; where not, it may have had what it needed.
+void starve_while_connecting(int starved, bool threaded, int spare, bool fails) {
+  // By direct messages a rank may be done with the call before another fails in it.
+  check({.size = 3,
+         .backends = "tcp",
+         .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"},
+                         {"GCCL_ALGORITHM", "allreduce=recursive_doubling"}}},
+        [&](int rank) {
+          fed = true;
+          GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+          std::thread fed_again;
+          std::atomic<bool> returned{false};
+          if (rank == starved) {
+            spared = spare;
+            starving = true;
+            fed_again = std::thread([&] {
+              while (!missed_some && !returned) usleep(1000);
+              usleep(fails ? 300000 : 50000), starving = false;
+            });
+          }
+          float one = 1, sum = 0;
+          const GCCL_Result result = GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c);
+          returned = true;
+          if (fails || result != GCCL_SUCCESS) {
+            expect(result, GCCL_ERR_SYSTEM, "allreduce");
+            expect_text("out of memory", "allreduce");
+            // A progress thread that finds none has none for words either.
+            if (!threaded) expect_text("rank " + std::to_string(starved), "allreduce");
+          } else {
+            RANK_CHECK(sum == 3);
+          }
+          if (fed_again.joinable()) fed_again.join();
+          GCCL_Comm_free(&c);
+          GCCL_Finalize();
+        });
+}
+
+// Rank 0 dials the others; rank 1 may be dialled again once it has memory to accept.
 TEST_CASE("memory that the thread for connections does not find to dial is an error on every rank, which says so") {
   for (const int starved : {0, 1})
-    for (const bool threaded : {false, true})
-      // By direct messages a rank may be done with the call before another fails in it.
-      check({.size = 3,
-             .backends = "tcp",
-             .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"},
-                             {"GCCL_ALGORITHM", "allreduce=recursive_doubling"}}},
-            [&](int rank) {
-              fed = true;
-              GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
-              RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-              std::thread fed_again;
-              std::atomic<bool> returned{false};
-              if (rank == starved) {
-                starving = true;
-                fed_again = std::thread([&] {
-                  while (!missed_some && !returned) usleep(1000);
-                  usleep(300000), starving = false;
-                });
-              }
-              float one = 1, sum = 0;
-              const GCCL_Result result = GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c);
-              returned = true;
-              if (starved == 0 || threaded || result != GCCL_SUCCESS) {
-                expect(result, GCCL_ERR_SYSTEM, "allreduce");
-                expect_text("out of memory", "allreduce");
-                if (!threaded) expect_text("rank " + std::to_string(starved), "allreduce");
-              }
-              if (fed_again.joinable()) fed_again.join();
-              GCCL_Comm_free(&c);
-              GCCL_Finalize();
-            });
+    for (const bool threaded : {false, true}) starve_while_connecting(starved, threaded, 0, starved == 0 || threaded);
+}
+
+TEST_CASE("whichever allocation of the thread for connections is the first to fail, the ranks hear why") {
+  for (const int starved : {0, 1, 2})
+    for (int spare = 1; spare <= 60; ++spare) starve_while_connecting(starved, false, spare, false);
 }
 
 TEST_CASE("types and operations have codes that can be used, whichever allocation for an earlier one has failed") {

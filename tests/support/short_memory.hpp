@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <new>
 
-// While it is true, threads find no memory, those apart that have said that they do; and whether one looked for some.
+// While it is true, threads find no memory, those apart that have said that they do, once some allocations are spared;
+// and whether one looked for some.
 inline std::atomic<bool> starving{false}, missed_some{false};
+inline std::atomic<int> spared{0};
 inline thread_local bool fed = false;
 
 // One allocation of a thread that fails, the one after `left` others, or that one and all later ones.
@@ -31,7 +33,7 @@ inline bool is_denied() {
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  if (starving && !fed) return missed_some = true, nullptr;
+  if (starving && !fed && spared-- <= 0) return missed_some = true, nullptr;
   return is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }

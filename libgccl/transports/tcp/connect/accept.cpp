@@ -83,10 +83,7 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   switch (request.kind) {
     case ConnectionRequest::Kind::stream:
       set_up(fd_.get(), context_->settings);
-      inbox_->put({hand_over(),
-                   request.from,
-                   request.channel,
-                   {request.stream, request.streams, request.connection, request.fresh}});
+      arrive(request.from, request.channel, {request.stream, request.streams, request.connection, request.fresh});
       return Next::over;
     case ConnectionRequest::Kind::abort: return Next::over;
     case ConnectionRequest::Kind::ask:
@@ -112,8 +109,9 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
 
 // Before the peer has said what it wants, it dials again; afterwards it counts on this rank.
 PendingConnection::Next Accept::starved() noexcept {
-  if (inbox_) inbox_->put_out_of_memory();
-  return Next::over;
+  if (!inbox_) return Next::over;
+  inbox_->put_out_of_memory();
+  return hold();
 }
 
 PendingConnection::Next Accept::expired() { return refuse("it did not prove itself within 5 s"); }

@@ -29,7 +29,7 @@ class Accept : public PendingConnection {
   Next ready() override;
   Next expired() override;
   Next starved() noexcept override;
-  bool unauthenticated() const override { return !watched_; }
+  bool unauthenticated() const override { return !watched_ && !held_; }
   // Says that it is dropped in favour of younger ones.
   void report_dropped(const std::string& why) const { context_->refused(who_, why); }
 

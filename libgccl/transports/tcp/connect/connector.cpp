@@ -302,7 +302,7 @@ Connector::PendingConnections::iterator Connector::drop(PendingConnections::iter
 void Connector::advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)()) {
   auto next = PendingConnection::Next::over;
   try {
-    next = (c->*how)();
+    next = c->held() ? PendingConnection::Next::over : (c->*how)();
   } catch (const std::bad_alloc&) {
     next = c->starved();
   }

@@ -258,7 +258,7 @@ PendingConnection::Next Dial::starved() noexcept {
     return Next::go_on;
   }
   starved(target_.request.kind, *inbox_);
-  return Next::over;
+  return target_.request.kind == ConnectionRequest::Kind::stream && fd_ ? hold() : Next::over;
 }
 
 void Dial::starved(ConnectionRequest::Kind kind, PortInbox& from) noexcept {
@@ -378,7 +378,7 @@ PendingConnection::Next Dial::accepted() {
   }
   set_up(fd_.get(), *settings_);
   inbox_->end_attempts(place(), true);
-  inbox_->put({hand_over(), h.to, h.channel, {h.stream, h.streams, h.connection, h.fresh}});
+  arrive(h.to, h.channel, {h.stream, h.streams, h.connection, h.fresh});
   return Next::over;
 }
 

@@ -43,6 +43,8 @@ class PendingConnection {
   }
   // Null before it is known.
   const std::shared_ptr<PortInbox>& inbox() const { return inbox_; }
+  // It serves for nothing any more, and ends with its port or its peer.
+  bool held() const { return held_; }
   // Goes on when its port is closed, whose links end later.
   bool outlives_port() const { return outlives_port_; }
   // Whether it goes on after that, too. Takes the links that are to end no sooner than it does.
@@ -60,6 +62,20 @@ class PendingConnection {
     epoll_ctl(epoll, EPOLL_CTL_DEL, fd_.get(), nullptr);
     return std::move(fd_);
   }
+  // The socket, for a stream of the port. Stays where it is if there is no memory for that.
+  void arrive(std::uint32_t peer, std::uint32_t channel, const Link::Connection& as) {
+    std::list<Arrival> one(1);
+    one.front() = {hand_over(), peer, channel, as};
+    inbox_->put(std::move(one));
+  }
+  // For want of memory. The peer may count on the connection: if it ended before this rank's abort comes, which waits
+  // for memory, too, the peer would take this rank for lost.
+  Next hold() noexcept {
+    held_ = true;
+    events_ = 0;
+    deadline_ = Clock::time_point::max();
+    return Next::go_on;
+  }
   // epoll forgets a closed socket only once nobody uses it, and another thread may just do so (a debugger, a test).
   void end_connection() {
     if (fd_) (void)hand_over();
@@ -70,7 +86,7 @@ class PendingConnection {
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point begun_ = Clock::now();
   std::shared_ptr<PortInbox> inbox_;
-  bool outlives_port_ = false;
+  bool outlives_port_ = false, held_ = false;
 };
 
 // The time a peer has to prove itself once a connection exists, and a connection has to come about.

@@ -61,9 +61,9 @@ class PortInbox {
 
   const PortIdentity& identity() const { return identity_; }
   // Any thread.
-  void put(Arrival arrival) {
+  void put(std::list<Arrival> arrivals) noexcept {
     const std::lock_guard lock(mutex_);
-    contents_.arrivals.push_back(std::move(arrival));
+    contents_.arrivals.splice(contents_.arrivals.end(), arrivals);
     full_.store(true, std::memory_order_release);
   }
   // The first fault counts. `announced`: the peer that brought it has sent it to every rank.
