@@ -74,6 +74,12 @@ OtherProcess::State OtherProcess::state() const {
   return how == 'T' || how == 't' ? State::stopped : State::runs;
 }
 
+bool main_thread_has_ended(std::int32_t pid) {
+  char path[64], program;
+  std::snprintf(path, sizeof path, "/proc/%d/exe", int(pid));  // with its memory, that is gone
+  return ::readlink(path, &program, 1) < 0 && errno == ENOENT;
+}
+
 OtherThreads::OtherThreads(std::int32_t pid) : pid_(pid) {
   char path[64], self[16];
   // Of another process-id namespace /proc would list others.

@@ -26,6 +26,9 @@ struct OtherProcess {
   int open_watch() const;
 };
 
+// Its main thread, perhaps before others: false also where the system does not say.
+bool main_thread_has_ended(std::int32_t pid);
+
 // The threads of a process but for its main thread, one after the other: where that has ended before them, what the
 // system gives under the process's number (its memory, its descriptors) it gives under theirs alone.
 class OtherThreads {

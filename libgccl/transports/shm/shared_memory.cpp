@@ -158,9 +158,11 @@ template <class F>
 bool with_path_of(std::uint32_t pid, int descriptor, F f) {
   if (f(PathOf(pid, descriptor).text)) return true;
   const int error = errno;
-  OtherThreads threads(static_cast<std::int32_t>(pid));
-  while (const std::int32_t thread = threads.next())
-    if (f(PathOf(pid, thread, descriptor).text)) return true;
+  if (main_thread_has_ended(static_cast<std::int32_t>(pid))) {
+    OtherThreads threads(static_cast<std::int32_t>(pid));
+    while (const std::int32_t thread = threads.next())
+      if (f(PathOf(pid, thread, descriptor).text)) return true;
+  }
   errno = error;
   return false;
 }
