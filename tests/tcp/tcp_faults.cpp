@@ -1,23 +1,9 @@
 // Peers that die, leave, stop or are cut off, seen by the TCP backend.
 #include "libgccl/transports/tcp/connect/first_peers.hpp"
-#include "libgccl/transports/tcp/data/link.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;
-
-namespace {
-
-constexpr std::uint64_t kLong = 8 << 20;  // comes over several streams
-
-// Its header and so much of its payload.
-void send_frame(int fd, const tcp::Frame& frame, std::size_t bytes) {
-  std::vector<std::byte> all(tcp::kFrameHeaderBytes + bytes);
-  tcp::encode(frame, all.data());
-  REQUIRE(send(fd, all.data(), all.size(), 0) == ssize_t(all.size()));
-}
-
-}  // namespace
 
 TEST_CASE("a killed peer is named, whether or not it ever connected") {
   // Three processes; 1 is killed. 0 dials it, 2 waits for it to dial.
@@ -273,133 +259,6 @@ TEST_CASE("a process that is stopped while it dials goes on afterwards") {
   CHECK(taken(20000));
   dialler.kill();
   CHECK(dialler.wait() == SIGKILL);
-}
-
-// A peer with several addresses that was stopped in the midst of a handshake has given that up, and dials again.
-TEST_CASE("of two connections the later one counts, unless something has moved over the first") {
-  const tcp::Settings settings;
-  tcp::Completions done;
-  tcp::Staging staging;
-  tcp::Link link(0, 0, false, false);
-  std::array<Fd, 2> first = connected_pair(), second = connected_pair(), third = connected_pair();
-  REQUIRE(link.connect({.number = 1}, std::move(first[1]), settings, &done));
-  first[0].reset();
-  CHECK_FALSE(link.connect({.number = 1}, std::move(third[1]), settings, &done));
-  REQUIRE(link.connect({.number = 2}, std::move(second[1]), settings, &done));
-  GCCL_Transfer t{};
-  char x = 7;
-  t.data = &x, t.bytes = 1, t.result = GCCL_IN_PROGRESS;
-  link.post_send(&t);
-  std::string problem;
-  REQUIRE(link.advance(&done, &staging, &problem));
-  CHECK(done.take_only(&t));
-  std::array<Fd, 2> fourth = connected_pair();
-  CHECK_FALSE(link.connect({.number = 3}, std::move(fourth[1]), settings, &done));
-  char got[tcp::kFrameHeaderBytes + 1];
-  CHECK(recv(second[0].get(), got, sizeof got, MSG_WAITALL) == sizeof got);
-}
-
-// A peer that leaves ends them all, a device on the way perhaps one.
-TEST_CASE("a receive is given up where one stream of its link ends, and the peer lives and says nothing more") {
-  struct Case {
-    const char* name;
-    std::uint32_t ends;
-    std::uint64_t begun, part;  // bytes of the message that come over the first stream, and over the one that ends
-    bool at_once;
-  };
-  for (const Case& c : {Case{"the first stream, before anything came over it", 0, 0, 0, false},
-                        Case{"the first stream, behind a part of the message", 0, 1000, 0, false},
-                        Case{"the first stream, within its part", 0, 1000, 999, true},
-                        Case{"another one, before the message", 1, 0, 0, false},
-                        Case{"another one, behind a part of the message", 1, 1000, 0, false},
-                        Case{"another one, within its part", 1, 1000, 999, true}}) {
-    CAPTURE(std::string(c.name));
-    const tcp::Settings settings;
-    tcp::Completions done;
-    tcp::Staging staging;
-    std::string problem;
-    tcp::Link link(1, 0, false, false);
-    std::array<Fd, 2> ends[3] = {connected_pair(), connected_pair(), connected_pair()};
-    for (std::uint32_t i = 0; i < 3; ++i)
-      REQUIRE(link.connect({.stream = i, .streams = 3, .number = 1}, std::move(ends[i][0]), settings, &done));
-    std::vector<std::byte> got(kLong);
-    GCCL_Transfer r{};
-    r.data = got.data(), r.bytes = got.size(), r.result = GCCL_IN_PROGRESS;
-    link.post_receive(&r);
-    CHECK_FALSE(link.timed());
-    if (c.begun > 0) send_frame(ends[0][1].get(), {.message_bytes = kLong, .bytes = c.begun}, c.begun);
-    if (c.part > 0)
-      send_frame(ends[c.ends][1].get(), {.message_bytes = kLong, .offset = c.begun, .bytes = c.part + 1}, c.part);
-    shutdown(ends[c.ends][1].get(), SHUT_WR);
-    bool well = true, waited = false;
-    for (const auto end = Clock::now() + 20s; well && Clock::now() < end; usleep(500)) {
-      well = link.advance(&done, &staging, &problem);
-      waited = waited || (well && link.timed());  // it is tried again although no socket has anything to say
-    }
-    CHECK_FALSE(well);
-    CHECK(problem == tcp::kClosed);
-    CHECK(waited == !c.at_once);
-  }
-}
-
-// As after an attempt that took too long for who dialled.
-TEST_CASE("a stream that ended before anything came over it may be dialled again, and is as if it had not been") {
-  for (const std::uint32_t stale : {0u, 1u}) {
-    CAPTURE(stale);
-    const tcp::Settings settings;
-    tcp::Completions done;
-    tcp::Staging staging;
-    std::string problem;
-    tcp::Link link(1, 0, false, false);
-    std::array<Fd, 2> ends[2] = {connected_pair(), connected_pair()}, anew = connected_pair();
-    for (std::uint32_t i = 0; i < 2; ++i)
-      REQUIRE(link.connect({.stream = i, .streams = 2, .number = 1}, std::move(ends[i][0]), settings, &done));
-    std::vector<std::byte> got(kLong);
-    GCCL_Transfer r{};
-    r.data = got.data(), r.bytes = got.size(), r.result = GCCL_IN_PROGRESS;
-    link.post_receive(&r);
-    ends[stale][1].reset();
-    while (!link.timed()) REQUIRE(link.advance(&done, &staging, &problem));
-    REQUIRE(link.connect({.stream = stale, .streams = 2, .number = 2}, std::move(anew[0]), settings, &done));
-    CHECK_FALSE(link.timed());
-    send_frame((stale == 0 ? anew : ends[0])[1].get(), {.message_bytes = kLong, .bytes = 1000}, 1000);
-    for (int i = 0; i < 100; ++i) REQUIRE(link.advance(&done, &staging, &problem));
-    CHECK_FALSE(link.timed());
-  }
-}
-
-TEST_CASE("a message that comes over the first stream alone is waited for although another one has ended") {
-  const tcp::Settings settings;
-  tcp::Completions done;
-  tcp::Staging staging;
-  std::string problem;
-  tcp::Link link(1, 0, false, false);
-  std::array<Fd, 2> ends[2] = {connected_pair(), connected_pair()};
-  for (std::uint32_t i = 0; i < 2; ++i)
-    REQUIRE(link.connect({.stream = i, .streams = 2, .number = 1}, std::move(ends[i][0]), settings, &done));
-  std::vector<std::byte> got(kLong), sent(kLong);
-  GCCL_Transfer long_one{}, short_one{};
-  long_one.data = short_one.data = got.data();
-  long_one.bytes = kLong, short_one.bytes = 1000;
-  const auto advance_until = [&](Clock::duration limit, const std::function<bool()>& condition) {
-    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end; usleep(500))
-      REQUIRE_MESSAGE(link.advance(&done, &staging, &problem), problem);
-    return condition();
-  };
-  link.post_receive(&long_one);
-  send_frame(ends[0][1].get(), {.message_bytes = kLong, .bytes = 1000}, 1000);
-  shutdown(ends[1][1].get(), SHUT_WR);
-  REQUIRE(advance_until(20s, [&] { return link.timed(); }));
-  send_frame(ends[0][1].get(), {.message_bytes = kLong, .offset = 1000, .bytes = kLong - 1000}, 0);
-  std::size_t rest = kLong - 1000;
-  CHECK(advance_until(20s, [&] {
-    if (const ssize_t n = send(ends[0][1].get(), sent.data(), rest, MSG_DONTWAIT); n > 0) rest -= std::size_t(n);
-    return !link.transfers();
-  }));
-  link.post_receive(&short_one);
-  CHECK_FALSE(advance_until(3s, [&] { return !link.transfers(); }));
-  send_frame(ends[0][1].get(), {.sequence = 1, .message_bytes = 1000, .bytes = 1000}, 1000);
-  CHECK(advance_until(20s, [&] { return !link.transfers(); }));
 }
 
 TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
