@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -260,6 +261,39 @@ TEST_CASE("calls of the program's function are none of a group, and it finalizes
     });
     check_others(ends, {2}, in_finalize ? "in finalize" : "");
   }
+}
+
+// Which frees nothing, and does not keep from that thread the functions that it waits for.
+TEST_CASE("GCCL_Finalize is an error while another thread is in the program's function, which goes on") {
+  Running running({.size = 2}, [](int rank) {
+    static GCCL_Comm self;
+    static std::atomic<bool> entered, refused, completed;
+    entered = refused = completed = false;
+    GCCL_Comm world = begin();
+    RANK_SUCCESS(GCCL_Comm_split(world, rank, 0, &self));
+    RANK_SUCCESS(GCCL_On_failure(
+        world,
+        [](GCCL_Comm, const GCCL_Failure*, void*) {
+          entered = true;
+          while (!refused) ::usleep(1000);
+          GCCL_Request request = GCCL_REQUEST_NULL;
+          RANK_SUCCESS(GCCL_Ibarrier(self, &request));
+          RANK_SUCCESS(GCCL_On_complete(
+              request, [](GCCL_Result, void*) { completed = true; }, nullptr));
+          RANK_SUCCESS(GCCL_Wait(&request));
+          RANK_CHECK(completed);
+        },
+        nullptr));
+    lose(world, 0);
+    std::thread calls([&] { expect(GCCL_Barrier(world), GCCL_ERR_PEER_LOST, "barrier"); });
+    while (!entered) ::usleep(1000);
+    expect(GCCL_Finalize(), GCCL_ERR_INVALID_USAGE, "finalize");
+    refused = true;
+    calls.join();
+    RANK_CHECK(completed);
+    RANK_CHECK(GCCL_Finalize() != GCCL_ERR_INVALID_USAGE);
+  });
+  check_others(running.wait(), {0});
 }
 
 TEST_CASE("a function that throws frees nothing less, and a second failure is reported as the first was") {
