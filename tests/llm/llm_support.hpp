@@ -8,6 +8,7 @@
 
 #include "sim/llm/arithmetic.hpp"
 #include "sim/llm/timeline.hpp"
+#include "tests/support/program.hpp"
 #include "tests/support/project.hpp"
 
 namespace gccl::test {
@@ -26,6 +27,25 @@ inline sim::llm::LlmWorkload workload_of(const nlohmann::json& document) {
 inline nlohmann::json patched(nlohmann::json document, const char* patch) {
   document.merge_patch(nlohmann::json::parse(patch));
   return document;
+}
+
+// 64 ranks of the plain model: tensor inside nodes, data across them, two stages.
+inline nlohmann::json small_step() {
+  return patched(
+      plain_workload(),
+      R"({"cluster": "dgx-h100-superpod-2048", "parallel": {"tensor": 4, "data": 8, "pipeline": 2, "zero": 1},
+    "batch": {"sequences": 32}, "model": {"layers": 4}, "bucket_bytes": "8MiB"})");
+}
+
+// What gccl run says of it.
+inline nlohmann::json step_of(const nlohmann::json& document, std::vector<std::string> more = {}) {
+  const Folder folder;
+  std::vector<std::string> words{"run", folder.write("w.json", document.dump()).string(), "--quiet", "--json", "-"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Ended e = run_gccl(words);
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  return nlohmann::json::parse(e.out);
 }
 
 // What a rank of one stage sends in a step, by kind, by what the graph's tasks are.
