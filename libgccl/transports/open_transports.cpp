@@ -30,6 +30,7 @@ const Transport kTransports[] = {
      .fast_path = shm_fast_path},
     {.backend = tcp_backend(),
      .cost_model = "tcp",
+     .serves_alone = tcp_serves_alone,
      .moved_bytes = tcp_moved_bytes,
      .link_counts = tcp_link_counts,
      .take_arrivals = tcp_take_arrivals,
@@ -112,6 +113,7 @@ Status OpenTransports::open(const Bootstrap& bootstrap, std::unique_ptr<OpenTran
     if (const GCCL_Result r = i.transport.backend->open(&w->environment_, &i.state, text); r != GCCL_SUCCESS)
       return Status::error(fmt::format("backend {}: {}", name, text), r);
     w->instances_.push_back(i);
+    if (names.size() == 1 && i.transport.serves_alone) i.transport.serves_alone(i.state);
   }
   *out = std::move(w);
   return {};

@@ -19,6 +19,9 @@ struct Transport {
   std::string_view cost_model{};
   // Messages come from another core's cache: a thread that waits for one spins.
   bool in_memory = false;
+  // Called once on an instance where the job's ranks have no other transport: what a rank hears of an abort it hears by
+  // this one. Null: that makes no difference.
+  void (*serves_alone)(void* instance) = nullptr;
   // Returns the bytes of long messages that an open port has sent and received so far. Null: not known.
   std::uint64_t (*moved_bytes)(const void* port) = nullptr;
   // Null: connections are not made anew.

@@ -92,6 +92,8 @@ constexpr GCCL_Backend kBackend = {GCCL_BACKEND_ABI, "tcp", open,    close, open
 
 const GCCL_Backend* tcp_backend() { return &kBackend; }
 
+void tcp_serves_alone(void* instance) { static_cast<Connector*>(instance)->serve_alone(); }
+
 LinkCounts tcp_link_counts(const void* port) { return static_cast<const Port*>(port)->link_counts(); }
 
 void tcp_take_arrivals(void* port, fault::Arrivals* by_peer) { port_of(port).take_arrivals(by_peer); }

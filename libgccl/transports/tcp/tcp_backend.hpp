@@ -14,6 +14,8 @@ namespace gccl {
 // GCCL_TCP_PEER_TIMEOUT_MS, GCCL_LINK_LOST_MS (0: a connection that breaks is a lost peer; the same on all ranks).
 // Reaches every other rank whose port can be connected to; never itself.
 const GCCL_Backend* tcp_backend();
+// Of an instance without ports (Transport::serves_alone).
+void tcp_serves_alone(void* instance);
 // By one of its ports (Transport::moved_bytes).
 std::uint64_t tcp_moved_bytes(const void* port);
 // Of one of its ports (Transport::link_counts).

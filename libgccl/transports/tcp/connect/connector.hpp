@@ -42,6 +42,10 @@ class Connector {
   const PortAddress& address() const { return address_; }
   const GCCL_Backend_environment& environment() const { return environment_; }
 
+  // Before there are ports: no other transport carries aborts to ranks of the job.
+  void serve_alone() { alone_ = true; }
+  bool alone() const { return alone_; }
+
   // Any thread. False when the communicator's number is taken.
   bool open(const std::shared_ptr<PortInbox>& inbox);
   // Nothing will come any more, and the port's pending connections end, aborts apart. The links, the connections that
@@ -103,6 +107,7 @@ class Connector {
   std::mutex join_mutex_;
   std::thread thread_;
   const InUse in_use_;
+  bool alone_ = false;
 
   std::mutex mutex_;  // guards the ports and the commands
   std::unordered_map<std::uint64_t, std::shared_ptr<PortInbox>> ports_;

@@ -40,9 +40,9 @@ constexpr std::chrono::seconds kLastAttempt{1};
 constexpr std::chrono::milliseconds kAbortArrivalMax{200}, kPauseMax{5};
 // A rank that aborts dials all before any of them has heard it, and ends no connection before all have. So a rank that
 // ends because it has heard an abort has done so after this rank was dialled: once all that had dialled by then, and a
-// little later, have been heard, there is no abort. (Where an abort goes to some through memory, its sender's connector
-// needs a moment more.)
-constexpr std::chrono::milliseconds kSettles{10};
+// little later, have been heard, there is no abort. Where an abort goes to some through memory, its sender's connector
+// needs a moment more.
+constexpr std::chrono::milliseconds kSettles{10}, kSettlesAlone{1};
 
 PortIdentity identity_of(const GCCL_Port_spec& spec) {
   return {spec.communicator, spec.rank, spec.size, spec.channels, {spec.world_rank, spec.world_rank + spec.size}};
@@ -341,7 +341,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
     if (fault_.result == GCCL_SUCCESS &&
-        (listened_ > kAbortArrivalMax || connector_->read_all_dialled(suspected_at_ + kSettles))) {
+        (listened_ > kAbortArrivalMax ||
+         connector_->read_all_dialled(suspected_at_ + (connector_->alone() ? kSettlesAlone : kSettles)))) {
       if (inbox_->full()) read_inbox();
       if (fault_.result == GCCL_SUCCESS) fault_ = suspected_fault_;
     }
