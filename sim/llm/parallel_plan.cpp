@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "libgccl/base/counted.hpp"
 #include "sim/llm/arithmetic.hpp"
@@ -65,17 +66,31 @@ void add_fitting(const ParallelQuestion& q, Json document, double& least_GB, std
     }
 }
 
+std::vector<Rank> divisors(Count n, Count most) {
+  std::vector<Rank> all;
+  for (Rank d = 1; d <= std::min(n, most); ++d)
+    if (n % d == 0) all.push_back(d);
+  return all;
+}
+
+// How often each stage's layers are cut: by a power of two, or evenly.
+std::vector<unsigned> interleavings(Rank stages, Count layers) {
+  std::vector<unsigned> all{1};
+  for (unsigned v = 2; v <= 8 && stages > 1; ++v)
+    if (std::has_single_bit(v) || layers % (Count(stages) * v) == 0) all.push_back(v);
+  return all;
+}
+
 std::vector<Candidate> candidates(const ParallelQuestion& q, const LlmWorkload& base) {
   std::vector<Candidate> all;
   double least_GB = 0;
-  const Count experts = base.model.experts.count;
-  for (Rank t = 1; t <= q.tensor_max; t *= 2)
-    for (Rank c = 1; c <= q.context_max; c *= 2)
-      for (Rank p = 1; p <= q.ranks / t / c; p *= 2) {
-        if (q.ranks % (t * c * p) != 0) continue;
+  const Model& model = base.model;
+  for (const Rank t : divisors(q.ranks, q.tensor_max))
+    for (const Rank c : divisors(q.ranks / t, q.context_max))
+      for (const Rank p : divisors(q.ranks / t / c, model.layers + 2)) {
         const Rank d = q.ranks / (t * c * p);
-        for (Rank e = 1; e == 1 || (experts > 0 && e <= experts && e <= q.ranks / p); e *= 2)
-          for (unsigned v = 1; v <= 8 && (v == 1 || p > 1); v *= 2)
+        for (const Rank e : divisors(std::max<Count>(model.experts.count, 1), q.ranks / p))
+          for (const unsigned v : interleavings(p, model.layers))
             for (Count micro = 1; micro <= q.micro_max; micro *= 2) {
               Json document = q.document;
               Json& parallel = document["parallel"];
@@ -95,9 +110,8 @@ std::vector<Candidate> candidates(const ParallelQuestion& q, const LlmWorkload& 
   if (all.empty())
     throw json::InputError(
         least_GB == 0
-            ? fmt::format(
-                  "{}: no powers of two of tensor, context, expert and pipeline ranks divide model and batch on {}",
-                  q.file.string(), counted(q.ranks, "rank"))
+            ? fmt::format("{}: no numbers of tensor, context, expert and pipeline ranks divide model, batch and {}",
+                          q.file.string(), counted(q.ranks, "rank"))
             : fmt::format(
                   "{}: nothing fits {:.4g} GB on {}: the least that a step takes is {:.4g} GB, of {:.4g} GB that may "
                   "be used",

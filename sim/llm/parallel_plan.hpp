@@ -16,11 +16,11 @@ struct ParallelQuestion {
   unsigned played = 8;  // so many of the best estimates are played
 };
 
-// Sweeps powers of two of tensor, context, expert and pipeline ranks, interleaving and micro-batches (data ranks are
-// what is left). Of ZeRO 1 and 3 and of no, selective and full recomputation it takes the first that fits the memory.
-// Candidates are estimated by closed forms, and the best played like any step; those that cannot be are left out.
-// "gccl/parallel-plan/1" (docs/parallelism.md). `estimated` gets how many of how many are; may be empty. Throws
-// json::InputError where nothing fits, or nothing can be played.
+// Sweeps the numbers of tensor, context, expert and pipeline ranks that divide them (data ranks are what is left),
+// interleaving by powers of two or evenly, and micro-batches by powers of two. Of ZeRO 1 and 3 and of no, selective and
+// full recomputation it takes the first that fits the memory. Candidates are estimated by closed forms, and the best
+// played like any step; those that cannot be are left out. "gccl/parallel-plan/1" (docs/parallelism.md). `estimated`
+// gets how many of how many are; may be empty. Throws json::InputError where nothing fits, or nothing can be played.
 nlohmann::json plan_parallel(const ParallelQuestion& question, Pricer& pricer,
                              const std::function<void(std::size_t, std::size_t)>& estimated = {});
 

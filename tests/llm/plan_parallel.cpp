@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "tests/llm/llm_support.hpp"
 #include "tests/support/program.hpp"
@@ -78,6 +79,36 @@ TEST_CASE("plan-parallel's estimates know of sends, of the embeddings' gathers, 
                                 {.environment = {"GCCL_ALGORITHM=allreduce=ring"}})
                       .wait();
   CHECK(e.out.find("algorithms as GCCL_ALGORITHM asks") != std::string::npos);
+}
+
+TEST_CASE("plan-parallel tries all sizes that divide, on any number of ranks") {
+  constexpr Rank kRanks = 48, kLayers = 6, kSequences = 48, kHeads = 12;
+  const Folder folder;
+  const Json document = patched(plain_workload(), R"({"cluster": "dgx-h100-superpod-2048", "memory_GB": 80,
+    "model": {"layers": 6, "heads": 12, "hidden": 768, "ffn": 3072}, "batch": {"sequences": 48}, "parallel": {"data": 48},
+    "compute": {"layer_us": null, "card_TFLOPS": 100}})");
+  const Ended e = run_gccl(
+      {"plan-parallel", folder.write("w.json", document.dump()).string(), "--micro", "1", "--top", "1", "--json", "-"});
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  using Sizes = std::tuple<Rank, Rank, Rank, Rank>;  // tensor, pipeline, interleave, data
+  std::set<Sizes> found, expected;
+  const Json plans = Json::parse(e.out)["plans"];
+  for (const Json& p : plans) {
+    const auto of = [&](const char* key) { return p[key].get<Rank>(); };
+    found.emplace(of("tensor"), of("pipeline"), of("interleave"), of("data"));
+  }
+  for (Rank t = 1; t <= 8; ++t)
+    for (Rank p = 1; p <= kRanks; ++p)
+      for (Rank v = 1; v <= 8; ++v) {
+        const Rank d = kRanks / t / p;
+        if (t * p * d != kRanks || kHeads % t || kSequences % d || p * v > kLayers + 2) continue;
+        if (v > 1 && (p == 1 || kSequences / d % p)) continue;
+        if (v == 1 || v == 2 || v == 4 || v == 8 || kLayers % (p * v) == 0) expected.insert({t, p, v, d});
+      }
+  CHECK(found == expected);
+  CHECK(found.contains({6, 4, 2, 2}));
+  CHECK(found.contains({1, 2, 3, 24}));
 }
 
 TEST_CASE("plan-parallel leaves out sizes that the nodes do not suit, and says why where none are left") {
