@@ -387,3 +387,26 @@ TEST_CASE("NCCL Inspector: the median over calls of the slowest rank") {
   CHECK(has_reason(m, "cut short"));
   CHECK(wrong("{\"header\":1}\nnonsense\n{}\n").find(":2: ") != std::string::npos);
 }
+
+TEST_CASE("NCCL Inspector: records without a header have that of the record above them") {
+  const auto header = [](const std::string& id, int ranks, int nodes) {
+    return R"({"header":{"id":")" + id + R"(","rank":0,"n_ranks":)" + std::to_string(ranks) + R"(,"nnodes":)" +
+           std::to_string(nodes) + R"(},"metadata":{"pid":1},"dump_stats":{"coll_records":1}})" + "\n";
+  };
+  const auto call = [](int number, double us) {
+    return R"({"coll_perf":{"coll":"AllReduce","coll_sn":)" + std::to_string(number) +
+           R"(,"coll_msg_size_bytes":4096,"coll_exec_time_us":)" + std::to_string(us) + "}}\n";
+  };
+  const Measured m = read("\n" + header("0xa", 8, 2) + call(1, 40) + call(2, 60) + R"({"p2p_perf":{"p2p":"Send"}})" +
+                          "\n" + R"({"proxy_trace":{}})" + "\n" + header("0xb", 16, 2) + call(1, 70));
+  REQUIRE(m.rows.size() == 2);
+  CHECK(m.rows[0].cards == 4);
+  CHECK(m.rows[0].time_us == 50);
+  CHECK(m.rows[1].cards == 8);
+  CHECK(m.rows[1].time_us == 70);
+  // The file that a log was rotated into may begin between a header and its records.
+  const Measured rotated = read(call(1, 40) + header("0xa", 8, 2) + call(2, 60));
+  REQUIRE(rotated.rows.size() == 1);
+  CHECK(rotated.rows[0].time_us == 60);
+  CHECK(has_reason(rotated, "no record above it has a header"));
+}

@@ -31,6 +31,7 @@ InspectorRecords::~InspectorRecords() = default;
 bool InspectorRecords::read(std::string_view text, const std::string& file, RowCollector& to) {
   bool any = false;
   const std::vector<TextLine> lines = lines_of(text);
+  std::optional<json::Node> header;  // newer versions write it once for all records that follow
   for (const TextLine& line : lines) {
     if (words_of(line.text).empty()) continue;
     const FilePlace at{file, line.number};
@@ -44,15 +45,19 @@ bool InspectorRecords::read(std::string_view text, const std::string& file, RowC
       }
     }();
     if (!record) continue;
+    if (const auto own = record->find("header")) header = own;
     const auto call = record->find("coll_perf");
     if (!call) {
       if (record->has("p2p_perf")) to.skip(at, "point to point, no collective");
       continue;
     }
     any = true;
-    const json::Node header = record->at("header");
-    const Rank ranks = Rank(header.at("n_ranks").integer(1, kRanksMax)),
-               nodes = Rank(header.at("nnodes").integer(1, ranks));
+    if (!header) {
+      to.skip(at, "no record above it has a header");
+      continue;
+    }
+    const Rank ranks = Rank(header->at("n_ranks").integer(1, kRanksMax)),
+               nodes = Rank(header->at("nnodes").integer(1, ranks));
     const auto bytes = Count(call->at("coll_msg_size_bytes").integer(0, INT64_MAX));
     const double us = call->at("coll_exec_time_us").number(0, 1e15);
     if (us == 0) {
@@ -69,7 +74,7 @@ bool InspectorRecords::read(std::string_view text, const std::string& file, RowC
     else if (const auto kind = measured_collective(std::get<2>(point)); kind && fresh)
       found->second.per_block = counts_blocks(*kind);
     double& slowest =
-        found->second.slowest_us[{header.at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
+        found->second.slowest_us[{header->at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
     slowest = std::max(slowest, us);
   }
   return any;

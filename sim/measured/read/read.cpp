@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/read/csv.hpp"
 #include "sim/measured/read/readers.hpp"
@@ -55,7 +57,8 @@ std::optional<json::Node> one_document(std::string_view text, const std::string&
   try {
     return json::Node::parse(text, file);
   } catch (const json::InputError&) {
-    if (text.substr(0, text.find('\n')).find('}') == text.npos) throw;
+    const std::size_t begin = std::min(text.find('{'), text.size());
+    if (text.substr(begin, text.find('\n', begin) - begin).find('}') == text.npos) throw;
     return std::nullopt;
   }
 }
