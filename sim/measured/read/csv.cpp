@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "libgccl/json/reader.hpp"
 
 namespace gccl::sim {
@@ -9,8 +11,8 @@ namespace {
 
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::string& file, std::size_t first_line)
-      : text_(text), file_(file), line_(first_line) {
+  CsvReader(std::string_view text, const std::string& file, std::size_t first_line, char separator)
+      : text_(text), file_(file), line_(first_line), separator_(separator) {
     if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
   }
 
@@ -20,9 +22,10 @@ class CsvReader {
       if (take_line_end()) continue;
       CsvRecord& record = records.emplace_back(CsvRecord{line_, {}});
       do record.fields.push_back(field());
-      while (take(','));
+      while (take(separator_));
       if (at_ < text_.size() && !take_line_end())
-        fail("found text behind a closing quote, expected \",\" or a line end");
+        fail(fmt::format("found text behind a closing quote, expected {} or a line end",
+                         separator_ == '\t' ? "a tab" : fmt::format("\"{}\"", separator_)));
     }
     return records;
   }
@@ -43,13 +46,21 @@ class CsvReader {
     ++line_;
     return true;
   }
+  bool at_blank() const { return at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t') && !at_separator(); }
+  bool at_separator() const { return text_[at_] == separator_; }
   std::string field() {
-    if (take('"')) return quoted();
+    while (at_blank()) ++at_;
+    if (take('"')) {
+      std::string value = quoted();
+      while (at_blank()) ++at_;
+      return value;
+    }
     std::string value;
-    for (; at_ < text_.size() && text_[at_] != ',' && !at_line_end(); ++at_) {
+    for (; at_ < text_.size() && !at_separator() && !at_line_end(); ++at_) {
       if (text_[at_] == '"') fail("found a quote inside a field, expected the whole field in quotes");
       value += text_[at_];
     }
+    value.resize(value.find_last_not_of(" \t") + 1);
     return value;
   }
   std::string quoted() {
@@ -68,12 +79,20 @@ class CsvReader {
   std::string_view text_;
   const std::string& file_;
   std::size_t at_ = 0, line_;
+  char separator_;
 };
 
 }  // namespace
 
-std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file, std::size_t first_line) {
-  return CsvReader(text, file, first_line).all();
+char separator_of(std::string_view first_line) {
+  const auto number = [&](char c) { return std::count(first_line.begin(), first_line.end(), c); };
+  const std::string_view all = ",;\t";
+  return *std::max_element(all.begin(), all.end(), [&](char a, char b) { return number(a) < number(b); });
+}
+
+std::vector<CsvRecord> read_csv(std::string_view text, const std::string& file, std::size_t first_line,
+                                char separator) {
+  return CsvReader(text, file, first_line, separator).all();
 }
 
 }  // namespace gccl::sim

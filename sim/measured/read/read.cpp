@@ -36,7 +36,7 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
       if (is_osu_title(words)) commented = Format::osu;
       if (is_nccl_tests_settings(words) || is_nccl_tests_header(words)) commented = Format::nccl_tests;
     } else {
-      if (first && is_table_header(line, file)) return Format::table;
+      if (first && is_table_header(line)) return Format::table;
       first = false;
     }
     if (commented && !first) return commented;

@@ -16,8 +16,9 @@ struct StatedOfRows {
 };
 
 // Reads any of, recognised by what is in them:
-// - CSV whose first line names columns: system, nodes, gpus_per_node, collective, algorithm, protocol, bytes, time_us,
-//   algbw_GBps, busbw_GBps, source, note, of which collective, bytes and one of the three measures are required;
+// - CSV, of semicolons and tabs too, whose first line names columns: system, nodes, gpus_per_node, collective,
+//   algorithm, protocol, bytes, time_us, algbw_GBps, busbw_GBps, source, note, of which collective, bytes and one of
+//   the three measures are required;
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
 // - what the OSU micro-benchmarks print for collectives;
 // - what nccl-tests write with -J, and gccl bench with --json;

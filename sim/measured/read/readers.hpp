@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "libgccl/json/reader.hpp"
+#include "sim/measured/read/csv.hpp"
 #include "sim/measured/read/read.hpp"
 
 namespace gccl::sim {
@@ -59,9 +60,12 @@ std::optional<Count> count_in(std::string_view word);
 // "half", "float", "MPI_INT", "bf16": an element type of a benchmark's own name.
 std::optional<Dtype> measured_dtype(std::string_view name);
 
-// Whether a line's fields are named as a table's columns are. Throws json::InputError where other characters than
-// commas separate them.
-bool is_table_header(const TextLine& line, const std::string& file);
+// The names of a table's columns, in small letters.
+std::vector<std::string> columns_of(std::string_view first_line);
+// A table's lines, the first one's names included; comments above it are remarked.
+std::vector<CsvRecord> read_table_lines(std::string_view text, const std::string& file, RowCollector& to);
+// Whether a line's fields are named as a table's columns are.
+bool is_table_header(const TextLine& line);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
 bool is_osu_title(const std::vector<std::string_view>& words);  // of a line that begins with "#", "# OSU MPI ..."
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"

@@ -113,7 +113,7 @@ class TableReader {
         fail(first_.line, fmt::format("column \"{}\": expected \"time_us\", in microseconds, \"algbw_GBps\" or "
                                       "\"busbw_GBps\", in GB/s",
                                       name));
-      const std::string_view meant = nearest(name, kColumns);
+      const std::string_view meant = nearest(name, kColumns, 1);  // "date" is no misspelled "note"
       const auto at = std::find(kColumns.begin(), kColumns.end(), meant);
       if (at != kColumns.end() && !has(Column(at - kColumns.begin())))
         fail(first_.line, fmt::format("unknown column \"{}\"; did you mean \"{}\"?", name, meant));
@@ -214,35 +214,37 @@ class TableReader {
 
 }  // namespace
 
-bool is_table_header(const TextLine& line, const std::string& file) {
-  const auto columns = [&](char separator) {
-    std::size_t known = 0;
-    for (std::size_t at = 0; at <= line.text.size();) {
-      const std::size_t end = std::min(line.text.find(separator, at), line.text.size());
-      std::string name;
-      for (const char c : lower_case(line.text.substr(at, end - at)))
-        if (c != '"' && c != ' ' && c != '\r') name += c;
-      known += std::any_of(kColumns.begin(), kColumns.end(), [&](auto column) { return lower_case(column) == name; });
-      at = end + 1;
-    }
-    return known;
-  };
-  constexpr std::size_t kSurely = 2;
-  if (columns(',') >= kSurely) return true;
-  for (const auto& [separator, name] : {std::pair(';', "\";\""), std::pair('\t', "tabs")})
-    if (columns(separator) >= kSurely)
-      throw json::InputError(
-          fmt::format("{}:{}: found columns that are separated by {}, expected \",\"", file, line.number, name));
-  return false;
+std::vector<std::string> columns_of(std::string_view line) {
+  const char separator = separator_of(line);
+  std::vector<std::string> names(1);
+  for (const char c : lower_case(line))
+    if (c == separator)
+      names.emplace_back();
+    else if (std::string_view("\" \t\r").find(c) == std::string_view::npos)
+      names.back() += c;
+  return names;
 }
 
-void read_table(std::string_view text, const std::string& file, RowCollector& to) {
+bool is_table_header(const TextLine& line) {
+  const std::vector<std::string> names = columns_of(line.text);
+  constexpr std::ptrdiff_t kSurely = 2;
+  return std::count_if(names.begin(), names.end(), [](const std::string& name) {
+           return std::any_of(kColumns.begin(), kColumns.end(),
+                              [&](std::string_view column) { return lower_case(column) == name; });
+         }) >= kSurely;
+}
+
+std::vector<CsvRecord> read_table_lines(std::string_view text, const std::string& file, RowCollector& to) {
   std::size_t line = 1;
   for (; text.starts_with('#') || text.starts_with('\n') || text.starts_with("\r\n"); ++line) {
     if (text.starts_with('#')) to.remark(fmt::format("{}:{}: a comment, which is not read", file, line));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   }
-  TableReader(read_csv(text, file, line), file, to);
+  return read_csv(text, file, line, separator_of(text.substr(0, text.find('\n'))));
+}
+
+void read_table(std::string_view text, const std::string& file, RowCollector& to) {
+  TableReader(read_table_lines(text, file, to), file, to);
 }
 
 }  // namespace gccl::sim
