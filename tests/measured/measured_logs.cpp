@@ -62,7 +62,14 @@ TEST_CASE("nccl-tests: every job starter's tags are taken away") {
                                 "2026-11-28 07:22:10,123 INFO ",
                                 "2026-11-28 07:22:10 ",
                                 "\x1b[0m",
-                                "\x1b[1;32m0: "}) {
+                                "\x1b[1;32m0: ",
+                                "\x1b[36mworker-0\x1b[0m | ",
+                                "Nov 28 07:22:10 node-7 job[4711]: ",
+                                "07:22:10 ",
+                                "[2026-11-28 07:22:10,123] [INFO] ",
+                                "run-tests\tall_reduce\t2026-11-28T07:22:10.1234567Z ",
+                                "> ",
+                                "(worker pid=4711, ip=10.0.0.1) "}) {
     std::string tagged;
     for (std::size_t at = 0; at < log.size();) {
       const std::size_t end = log.find('\n', at);
@@ -78,6 +85,56 @@ TEST_CASE("nccl-tests: every job starter's tags are taken away") {
     CHECK(m.rows[0].time_us == 25.24);
     CHECK(m.rows[0].algorithm == "NCCL default (auto)");
   }
+}
+
+TEST_CASE("nccl-tests: lines of a log without what stands before all others are read as they are") {
+  const std::string header = nccl_test("all_reduce_perf", "");
+  std::string log;
+  for (std::size_t at = 0; at < header.size(); at = header.find('\n', at) + 1)
+    log += "Nov 28 07:22:10 h1 job[7]: " + header.substr(at, header.find('\n', at) + 1 - at);
+  CHECK(read(log + "Dec  1 07:22:11 h1 job[7]: " + kLine + "\n" + kLine + "\n").rows.size() == 2);
+  // Cut within those words, and behind them.
+  const Measured cut =
+      read(log + "Nov 28 07:22:11\nNov 28 07:22:11 h1 job[7]:\nNov 28 07:22:11 h1 job[7]: 1048576 7\n");
+  CHECK(cut.skipped.size() == 1);
+  CHECK(has_reason(cut, "expected the 13 words"));
+  // "#wrong" of a header whose "#" is lost begins no comment.
+  CHECK(has(wrong("size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n" + kLine + "\n"),
+            "no measurements found"));
+}
+
+TEST_CASE("nccl-tests: colours within lines and line ends of any kind are none of a line's words") {
+  const std::string log = nccl_test("all_reduce_perf", kLine + "\n");
+  const auto with = [&](const std::string& end, const std::string& before) {
+    std::string text;
+    for (const char c : log) text += c == '\n' ? end : std::string(1, c);
+    return before + text;
+  };
+  for (const std::string& text : {with("\r\n", ""), with("\r\r\n", ""), with("\r", ""), with("\x1b[0m\n", ""),
+                                  with("\x1b[K\n", ""), with("\n", "10 %\r20 %\r")}) {
+    const Measured m = read(text);
+    CHECK(m.skipped.empty());
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].time_us == 25.24);
+  }
+  CHECK(read(with("\r\n", "")).rows[0].at.line == 6);
+  CHECK(read(with("\r\r\n", "")).rows[0].at.line == 6);
+}
+
+TEST_CASE("nccl-tests: sizes with units are named, and a table of size and measures alone is read") {
+  std::string in_units = kLine;
+  in_units.replace(in_units.find("1048576"), 7, "     1M");
+  const Measured m = read(nccl_test("all_reduce_perf", in_units + "\n" + kLine + "\n"));
+  CHECK(m.rows.size() == 1);
+  CHECK(has_reason(m, "found \"1M\", expected a size in bytes"));
+  const Measured shortened =
+      read("#  size  time  algbw  busbw\n#  (B)  (us)  (GB/s)  (GB/s)\n1048576  25.24  41.54  41.54\n",
+           {.collective = Collective::allreduce, .nodes = 1, .cards = 2, .system = ""});
+  REQUIRE(shortened.rows.size() == 1);
+  CHECK(shortened.rows[0].time_us == 25.24);
+  CHECK(has_reason(read("#  size  time  algbw  busbw\n1048576  25.24  41.54  41.54\n"),
+                   "the file does not say which collective, on how many nodes and on how many cards of a node; state "
+                   "--collective, --nodes and --cards-per-node"));
 }
 
 TEST_CASE("a word before a colon is no host's name, unless it also stands before a comment") {
@@ -403,6 +460,7 @@ TEST_CASE("a file that holds no results says so") {
             .ends_with("looks like what nccl-tests print, but holds no results"));
   CHECK(remark(osu_test("MPI Init Test v7.3", "nprocs: 8, min: 200 ms\n"))
             .ends_with("looks like what an OSU benchmark prints, but holds no results"));
+  CHECK(remark("#\n# OSU").ends_with("looks like what an OSU benchmark prints, but holds no results"));
   CHECK(remark(kColumns).ends_with("looks like a table, but holds no results"));
 }
 

@@ -43,7 +43,7 @@ Names names_in(std::string_view line) {
 
 // Where a table's lines have what.
 struct Columns {
-  std::size_t before = 0;            // of time: size, count, type, perhaps operation and root
+  std::size_t before = 0;            // of time: size, count and type where it was not shortened, operation, root
   std::optional<std::size_t> redop;  // may be left out in a line
   std::size_t words = 0;             // of a whole line
   std::optional<std::size_t> algo, proto;
@@ -52,7 +52,9 @@ struct Columns {
 
 // "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"; nothing where it is none.
 std::optional<Columns> columns_in(std::vector<std::string_view> names) {
-  if (names[0] == "#") names.erase(names.begin());
+  if (names[0].starts_with('#')) names[0].remove_prefix(1);
+  if (names[0].empty()) names.erase(names.begin());
+  if (names.empty() || (names[0] != "size" && names[0] != "bytes")) return std::nullopt;
   const auto find = [&](std::string_view name) { return std::find(names.begin(), names.end(), name); };
   Columns c;
   auto time = find("time");
@@ -62,7 +64,7 @@ std::optional<Columns> columns_in(std::vector<std::string_view> names) {
   }
   if (time == names.end() || find("busbw") == names.end()) return std::nullopt;
   c.before = std::size_t(time - names.begin());
-  if (c.before < 2 || names.end() - time < 3) return std::nullopt;
+  if (c.before < 1 || names.end() - time < 3) return std::nullopt;
   if (const auto redop = find("redop"); redop < time && redop - names.begin() > 2)
     c.redop = std::size_t(redop - names.begin());
   c.words = names.size() + (find("timestamp") != names.end());  // a date and a time
@@ -132,7 +134,11 @@ class NcclTestsReader {
     if (words.empty()) return;
     name_collective(line.text, words);
     if (words[0].starts_with('#')) return read_comment(words);
-    if (columns_ && count_in(words[0])) add_row({file_, line.number}, words);
+    if (!columns_) return;
+    if (count_in(words[0]))
+      add_row({file_, line.number}, words);
+    else if (words.size() == columns_->words && number_in(words[columns_->before]))
+      to_.skip({file_, line.number}, fmt::format("found \"{}\", expected a size in bytes", words[0]));
   }
 
   // "all_reduce_perf" in a command line, or "# Collective test starting: all_reduce_perf". A line that names several
@@ -196,7 +202,7 @@ class NcclTestsReader {
     m.at = at;
     m.bytes = *count_in(words[0]);
     const auto time = number_in(words[first]), busbw = number_in(words[first + 2]);
-    if (!count_in(words[1]) || !time || !busbw || *time < 0) return odd();
+    if ((first > 1 && !count_in(words[1])) || !time || !busbw || *time < 0) return odd();
     m.time_us = *time;
     if (first > 2) {
       const auto type = measured_dtype(words[2]);

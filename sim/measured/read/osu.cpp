@@ -56,7 +56,7 @@ class OsuReader {
       return;
     }
     if (is_osu_title(words)) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
-      const std::size_t osu = line.find("OSU ");
+      const std::size_t osu = line.find("OSU");
       test_ = std::string(line.substr(osu));
       const std::size_t version = test_.rfind(" v");
       if (version != test_.npos) test_.resize(version);

@@ -76,8 +76,9 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
   RowCollector to(all, stated);
   InspectorRecords inspector;
   for (const auto& [file, whole_text] : texts) {
-    std::string_view text = whole_text;
-    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    const bool marked = whole_text.starts_with(kByteOrderMark);
+    const std::string plain = plain_text(std::string_view(whole_text).substr(marked ? kByteOrderMark.size() : 0));
+    const std::string_view text = plain;
     const std::size_t skipped = all.skipped.size(), before = all.rows.size() + skipped;
     const auto format = format_of(text, file);
     if (!format) no_measurements(file);

@@ -45,8 +45,12 @@ class RowCollector {
   std::string first_contradiction_;
 };
 
+// Without colours, which terminals are sent within lines too, and with a line end for each CR that stands alone, as in
+// progress that overwrites itself.
+std::string plain_text(std::string_view text);
+
 // The lines of a text without their ends, with their numbers. What job starters and collectors of logs put before one
-// is taken away: "[1,0]<stdout>:", "3: ", "node7: ", a time.
+// is taken away: "[1,0]<stdout>:", "3: ", "node7: ", a time; and as many words as stand before a benchmark's comments.
 struct TextLine {
   std::size_t number;
   std::string_view text;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <tuple>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -17,6 +16,14 @@ namespace {
 
 constexpr Count kMeasuredBytesMax = Count(1) << 50;
 constexpr double kMeasuredUsMin = 1e-9;
+
+// "a, b and c".
+std::string listed(const std::vector<std::string_view>& all) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == all.size() ? " and " : ", ", all[i]);
+  return text;
+}
 
 }  // namespace
 
@@ -69,127 +76,20 @@ std::optional<Count> count_in(std::string_view word) {
   return v;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kBlank = " \t\r";
-  for (std::size_t at = line.find_first_not_of(kBlank); at != line.npos;) {
-    const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kBlank, end);
-  }
-  return words;
-}
-
-namespace {
-
-constexpr std::string_view kDigits = "0123456789", kDate = "Mon Jan  1 12:00:00 2026";
-
-// Colours at the beginning, "\x1b[0m".
-std::string_view without_colours(std::string_view line) {
-  while (line.starts_with("\x1b[")) {
-    const std::size_t end = line.find('m');
-    if (end == line.npos || line.substr(2, end - 2).find_first_not_of("0123456789;") != line.npos) break;
-    line.remove_prefix(end + 1);
-  }
-  return line;
-}
-
-// "2026-11-28T07:22:10.123456789Z " of kubectl logs --timestamps and of CI systems, with "stdout F " behind it where
-// the file is a container runtime's own; "2026-11-28 07:22:10,123 INFO " of Python's logging.
-std::string_view without_time(std::string_view line) {
-  constexpr std::string_view kForm = "dddd-dd-dd?dd:dd:dd";
-  if (line.size() < kForm.size()) return line;
-  for (std::size_t i = 0; i < kForm.size(); ++i)
-    if (kForm[i] == 'd'   ? kDigits.find(line[i]) == kDigits.npos
-        : kForm[i] == '?' ? line[i] != 'T' && line[i] != ' '
-                          : line[i] != kForm[i])
-      return line;
-  const std::size_t end = line.find(' ', kForm.size());
-  if (end == line.npos ||
-      line.substr(kForm.size(), end - kForm.size()).find_first_not_of("0123456789-:.,+Z") != line.npos)
-    return line;
-  line.remove_prefix(end + 1);
-  for (const std::string_view word : {"stdout F ", "stderr F ", "DEBUG ", "INFO ", "WARNING ", "ERROR "})
-    if (line.starts_with(word)) line.remove_prefix(word.size());
-  return line;
-}
-
-// Behind "node7: " of pdsh and clush, "node7 0: " of PALS' mpiexec and "launcher-1  | " of docker compose: where the
-// tag ends, 0: there is none.
-std::size_t end_of_host(std::string_view line) {
-  const std::size_t end = line.find_first_of(": |");
-  if (end == 0 || end == line.npos || line.substr(0, end).find_first_of("#=\"[<") != line.npos) return 0;
-  if (line[end] == ':') return end + 1;
-  if (const std::size_t rank_end = line.find_first_not_of(kDigits, end + 1);
-      line[end] == ' ' && rank_end > end + 1 && rank_end != line.npos && line[rank_end] == ':')
-    return rank_end + 1;
-  const std::size_t bar = line.find_first_not_of(' ', end);
-  return bar != line.npos && line[bar] == '|' ? bar + 1 : 0;
-}
-
-// Of mpirun ("[1,0]<stdout>:", "[job@1,0]<stdout>: ", by PRRTE's tag-detailed "[1,0][host:4711]<stdout>: ", with
-// --timestamp-output "Mon Jan  1 12:00:00 2026<stdout>:"),
-// MPICH's mpiexec ("[0] "), torchrun ("[default0]:"), kubectl logs --prefix ("[pod/name/container] ") and srun ("0: ",
-// " 0: ").
-std::string_view without_tag(std::string_view line) {
-  const auto trim = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
-  const std::string_view whole = line;
-  trim();
-  if (const std::size_t end = line.starts_with('[') ? line.find(']') : line.npos; end != line.npos) {
-    const std::string_view behind = line.substr(end + 1);
-    const bool detailed = behind.starts_with('[') && behind.find("]<std") == behind.find(']');
-    if (const std::size_t tag = behind.find(">:"); (behind.starts_with("<std") || detailed) && tag != behind.npos)
-      line = behind.substr(tag + 2);
-    else if (behind.starts_with(": ") || behind.starts_with(":#") || behind.starts_with(' '))
-      line = behind.substr(1);
-    else
-      return whole;
-  } else if (const std::size_t stamped = line.find("<stdout>:"); stamped == kDate.size()) {
-    line.remove_prefix(stamped + 9);
-  } else {
-    const std::size_t digits = line.find_first_not_of(kDigits);
-    if (digits == 0 || digits == line.npos || line[digits] != ':') return whole;
-    line.remove_prefix(digits + 1);
-  }
-  trim();
-  return line;
-}
-
-}  // namespace
-
-std::vector<TextLine> lines_of(std::string_view text) {
-  std::vector<TextLine> lines;
-  // Any word may stand before a colon: one that also stands before a comment is a host's name.
-  std::set<std::string_view> hosts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = without_tag(without_time(without_colours(text.substr(at, end - at))));
-    const std::size_t tag = end_of_host(line), behind = line.find_first_not_of(" \t", tag);
-    if (tag > 0 && behind != line.npos && line[behind] == '#') hosts.insert(line.substr(0, tag));
-    lines.push_back({lines.size() + 1, line});
-    at = end + 1;
-  }
-  if (hosts.empty()) return lines;
-  for (TextLine& line : lines)
-    if (const std::size_t tag = end_of_host(line.text); tag > 0 && hosts.contains(line.text.substr(0, tag))) {
-      line.text.remove_prefix(tag);
-      line.text.remove_prefix(std::min(line.text.find_first_not_of(" \t"), line.text.size()));
-    }
-  return lines;
-}
-
-std::vector<std::size_t> lines_with(std::string_view text, std::string_view word) {
-  std::vector<std::size_t> all;
-  for (const TextLine& line : lines_of(text))
-    if (line.text.find(word) != line.text.npos) all.push_back(line.number);
-  return all;
-}
-
 std::string RowCollector::why_not(Measurement& row) const {
   const auto kind = measured_collective(row.collective);
   if (!kind && !row.collective.empty())
     return fmt::format("GCCL has no counterpart of the collective \"{}\"", row.collective);
-  if (!kind && !stated_.collective) return "the file does not say which collective; state --collective";
+  std::vector<std::string_view> missing, options;
+  const auto needed = [&](bool is_there, std::string_view what, std::string_view option) {
+    if (is_there) return;
+    missing.push_back(what);
+    options.push_back(option);
+  };
+  needed(kind || stated_.collective, "which collective", "--collective");
+  needed(row.nodes || stated_.nodes, "on how many nodes", "--nodes");
+  needed(row.cards || stated_.cards, "on how many cards of a node", "--cards-per-node");
+  if (!missing.empty()) return fmt::format("the file does not say {}; state {}", listed(missing), listed(options));
   if (kind && stated_.collective && *kind != *stated_.collective)
     return fmt::format("another collective than --collective {}", name(*stated_.collective));
   row.kind = kind ? *kind : *stated_.collective;
@@ -198,8 +98,7 @@ std::string RowCollector::why_not(Measurement& row) const {
   if (lower_case(row.system).find(lower_case(stated_.system)) == std::string::npos)
     return fmt::format("another system than --system {}", stated_.system);
   const auto fill = [&](Rank& have, const std::optional<Rank>& given, std::string_view what) -> std::string {
-    const std::string option = what == "nodes" ? "--nodes" : "--cards-per-node";
-    if (have == 0 && !given) return fmt::format("the file does not say on how many {}; state {}", what, option);
+    const std::string_view option = what == "nodes" ? "--nodes" : "--cards-per-node";
     if (have != 0 && given && have != *given) return fmt::format("on other than {} {} ({})", *given, what, option);
     if (have == 0) have = *given;
     return {};
