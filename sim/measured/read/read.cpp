@@ -11,12 +11,14 @@
 namespace gccl::sim {
 namespace {
 
-enum class Format : std::uint8_t { table, nccl_tests, osu, json };
+enum class Format : std::uint8_t { table, rccl_table, nccl_tests, osu, json };
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string_view looks_like(Format f) {
-  return f == Format::table ? "a table" : f == Format::osu ? "what an OSU benchmark prints" : "what nccl-tests print";
+  return f == Format::table || f == Format::rccl_table ? "a table"
+         : f == Format::osu                            ? "what an OSU benchmark prints"
+                                                       : "what nccl-tests print";
 }
 
 // By what is in the file, whatever its name.
@@ -26,7 +28,7 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
   for (const TextLine& line : lines_of(text)) {
     const std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) continue;
-    if (first && words[0].starts_with('{')) return Format::json;
+    if (first && (words[0].starts_with('{') || words[0] == "[" || words[0].starts_with("[{"))) return Format::json;
     if (words[0].starts_with('#')) {
       if (commented) continue;
       const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
@@ -36,6 +38,7 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
       if (is_osu_title(words)) commented = Format::osu;
       if (is_nccl_tests_settings(words) || is_nccl_tests_header(words)) commented = Format::nccl_tests;
     } else {
+      if (first && is_rccl_tests_header(line)) return Format::rccl_table;
       if (first && is_table_header(line)) return Format::table;
       first = false;
     }
@@ -45,11 +48,11 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
 }
 
 [[noreturn]] void no_measurements(const std::string& file) {
-  throw json::InputError(
-      fmt::format("{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of nccl-tests "
-                  "or gccl bench, or JSON lines of NCCL's Inspector",
-                  file));
+  throw json::InputError(fmt::format(
+      "{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
+      "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of nccl-tests, "
+      "rccl-tests or gccl bench, or JSON lines of NCCL's Inspector",
+      file));
 }
 
 // Nothing where there are several: JSON lines, each of which is whole.
@@ -84,6 +87,7 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
     if (!format) no_measurements(file);
     switch (*format) {
       case Format::table: read_table(text, file, to); break;
+      case Format::rccl_table: read_rccl_tests_table(text, file, to); break;
       case Format::nccl_tests: read_nccl_tests(text, file, to); break;
       case Format::osu: read_osu(text, file, to); break;
       case Format::json:
@@ -91,6 +95,10 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
           read_bench(*whole, text, file, to);
         else if (whole && is_nccl_tests(*whole))
           read_nccl_tests(*whole, text, file, to);
+        else if (whole && is_rccl_tests(*whole))
+          read_rccl_tests(*whole, text, file, to);
+        else if (!whole && read_rccl_tests_lines(text, file, to))
+          continue;
         else if (whole && !(whole->is_object() && whole->has("header")))
           no_measurements(file);
         else if (!inspector.read(text, file, to) && all.skipped.size() == skipped)

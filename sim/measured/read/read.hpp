@@ -21,7 +21,7 @@ struct StatedOfRows {
 //   the three measures are required;
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
 // - what the OSU micro-benchmarks print for collectives;
-// - what nccl-tests write with -J, and gccl bench with --json;
+// - what nccl-tests write with -J, rccl-tests with -Z csv and -Z json, and gccl bench with --json;
 // - JSON lines of NCCL's Inspector plugin: of each collective and size the median over its calls of the slowest rank.
 // Throws json::InputError: a file that cannot be read, is none of these, or is not what it seems to be.
 Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated);

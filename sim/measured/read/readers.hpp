@@ -83,6 +83,13 @@ std::vector<std::size_t> lines_with(std::string_view text, std::string_view word
 
 bool is_nccl_tests(const json::Node& document);
 void read_nccl_tests(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
+// rccl-tests' -Z csv, and -Z json: a list, or a line for each record. Of records, whether there are any.
+bool is_rccl_tests_header(const TextLine& line);
+void read_rccl_tests_table(std::string_view text, const std::string& file, RowCollector& to);
+bool is_rccl_tests(const json::Node& document);
+void read_rccl_tests(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
+bool read_rccl_tests_lines(std::string_view text, const std::string& file, RowCollector& to);
+
 bool is_bench(const json::Node& document);
 void read_bench(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
 
