@@ -275,6 +275,26 @@ TEST_CASE("whichever allocation of the thread for connections is the first to fa
     for (int spare = 1; spare <= 60; ++spare) starve_while_connecting(starved, false, spare, false);
 }
 
+// Its connections are held until the others have heard why, and they never do.
+TEST_CASE("a program whose thread for connections finds no memory any more ends all the same") {
+  for (const auto& [starved, spare] : {std::pair(0, 15), {0, 25}, {1, 35}, {1, 50}})
+    check({.size = 3,
+           .backends = "tcp",
+           .environment = {{"GCCL_PROGRESS_THREAD", "0"}, {"GCCL_ALGORITHM", "allreduce=recursive_doubling"}}},
+          [starved = starved, spare = spare](int rank) {
+            without_leak_check();
+            fed = true;
+            GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+            RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+            if (rank == starved) spared = spare, starving = true;
+            float one = 1, sum = 0;
+            const GCCL_Result result = GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c);
+            RANK_CHECK((result == GCCL_SUCCESS || result == GCCL_ERR_SYSTEM ||
+                        (rank != starved && result == GCCL_ERR_PEER_LOST)));
+            std::exit(any_reported());
+          });
+}
+
 TEST_CASE("types and operations have codes that can be used, whichever allocation for an earlier one has failed") {
   check({.size = 1}, [](int) {
     GCCL_Comm world = begin();

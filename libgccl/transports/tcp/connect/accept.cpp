@@ -80,6 +80,7 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
     return refuse("no descriptor is left for it (see ulimit -n)");
   }
   if (send(fd_.get(), &kAccepted, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
+  accepted_ = request.kind;
   switch (request.kind) {
     case ConnectionRequest::Kind::stream:
       set_up(fd_.get(), context_->settings);
@@ -107,11 +108,11 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   return Next::go_on;
 }
 
-// Before the peer has said what it wants, it dials again; afterwards it counts on this rank.
+// A peer that has had no answer dials again, and one that is refused does without.
 PendingConnection::Next Accept::starved() noexcept {
-  if (!inbox_) return Next::over;
+  if (!accepted_) return Next::over;
   inbox_->put_out_of_memory();
-  return hold();
+  return *accepted_ == ConnectionRequest::Kind::stream ? hold() : Next::over;
 }
 
 PendingConnection::Next Accept::expired() { return refuse("it did not prove itself within 5 s"); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Accept : public PendingConnection {
   SocketAddress who_;
   Handshake handshake_;
   const bool last_;
+  std::optional<ConnectionRequest::Kind> accepted_;  // once the peer has heard so
   bool watched_ = false;
 };
 

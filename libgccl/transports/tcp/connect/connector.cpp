@@ -214,8 +214,7 @@ void Connector::run() {
     const std::lock_guard lock(mutex_);
     broken_ = caught();
   }
-  // Also with no memory: then as soon as there is some.
-  while (!end()) std::this_thread::sleep_for(kCheck);
+  end();
 }
 
 void Connector::serve() {
@@ -247,19 +246,17 @@ void Connector::serve() {
   }
 }
 
-// Ports that wait for a connection learn that none will come. False: once more.
-bool Connector::end() try {
+// Ports that wait for a connection learn that none will come.
+void Connector::end() noexcept {
   listener_.reset();
   const std::lock_guard lock(mutex_);
   if (!broken_.ok())
     for (const auto& [communicator, inbox] : ports_) put_broken(*inbox);
   unauthenticated_.clear();
-  for (; !pending_.empty(); pending_.erase(pending_.begin())) pending_.begin()->first->dropped();
+  for (; !pending_.empty(); pending_.erase(pending_.begin()))
+    if (!pending_.begin()->first->held()) pending_.begin()->first->dropped();
   ended_ = true;
   drop_dials();
-  return true;
-} catch (const std::bad_alloc&) {
-  return false;
 }
 
 void Connector::put_broken(PortInbox& inbox) const {

@@ -91,7 +91,7 @@ class Connector {
   bool accept_pending();  // true: nobody is in the listener's queue any more
   void drop_oldest(const std::string& why);
   void end_left();
-  bool end();
+  void end() noexcept;
   void pause_listening(std::chrono::milliseconds pause);
   void listen_for(std::uint32_t events);
   void postpone(Clock::duration by);

@@ -265,7 +265,7 @@ void Dial::starved(ConnectionRequest::Kind kind, PortInbox& from) noexcept {
   if (kind != ConnectionRequest::Kind::leave) from.put_out_of_memory();  // of that nobody waits for an answer
 }
 
-void Dial::report(const Target& target, int result, const char* why, bool advises) {
+void Dial::report(const Target& target, int result, const char* why, bool advises) noexcept {
   // Of these nobody waits for an answer.
   if (target.request.kind == ConnectionRequest::Kind::abort || target.request.kind == ConnectionRequest::Kind::leave)
     return;
@@ -284,10 +284,11 @@ void Dial::report(const Target& target, int result, const char* why, bool advise
   if (result == GCCL_ERR_SYSTEM) std::snprintf(who, sizeof who, "rank %u ", target.inbox->identity().rank);
   std::snprintf(fault.text, sizeof fault.text, "%scannot reach rank %u (world rank %u): %s%s", who, fault.peer,
                 target.inbox->identity().world_rank[fault.peer], short_why, advice);
-  if (result == GCCL_ERR_AUTHENTICATION) {
-    target.inbox->put(fault, false);
-  } else {
+  if (result == GCCL_ERR_AUTHENTICATION) return target.inbox->put(fault, false);
+  try {
     target.inbox->put_peer_failure(fault);
+  } catch (const std::bad_alloc&) {
+    target.inbox->put_out_of_memory();
   }
 }
 

@@ -77,7 +77,7 @@ class Dial : public PendingConnection {
   Next shake();
   Next accepted();
   Next give_up(int result, const std::string& why);
-  static void report(const Target& target, int result, const char* why, bool advises = true);
+  static void report(const Target& target, int result, const char* why, bool advises = true) noexcept;
   StreamPlace place() const;
 
   const std::string* secret_;

@@ -72,7 +72,7 @@ class PendingConnection {
   // for memory, too, the peer would take this rank for lost.
   Next hold() noexcept {
     held_ = true;
-    events_ = 0;
+    events_ = EPOLLRDHUP;
     deadline_ = Clock::time_point::max();
     return Next::go_on;
   }

@@ -67,7 +67,7 @@ class PortInbox {
     full_.store(true, std::memory_order_release);
   }
   // The first fault counts. `announced`: the peer that brought it has sent it to every rank.
-  void put(const GCCL_Fault& fault, bool announced) {
+  void put(const GCCL_Fault& fault, bool announced) noexcept {
     assert(fault.result != GCCL_SUCCESS && fault.peer < identity_.size);
     const std::lock_guard lock(mutex_);
     if (contents_.fault.result == GCCL_SUCCESS) contents_.fault = fault, announced_ = announced;

@@ -40,8 +40,9 @@ constexpr std::chrono::seconds kLastAttempt{1};
 constexpr std::chrono::milliseconds kAbortArrivalMax{200}, kPauseMax{5};
 // A rank that aborts dials all before any of them has heard it, and ends no connection before all have. So a rank that
 // ends because it has heard an abort has done so after this rank was dialled: once all that had dialled by then, and a
-// little later, have been heard, there is no abort. Where an abort goes to some through memory, its sender's connector
-// needs a moment more.
+// little later, have been heard, there is no abort. That moment is for ways that differ, on which a connection comes
+// later than another one ends, and where an abort goes to some through memory, for its sender's connector. In one
+// machine's network over TCP alone there is neither.
 constexpr std::chrono::milliseconds kSettles{10}, kSettlesAlone{1};
 
 PortIdentity identity_of(const GCCL_Port_spec& spec) {
@@ -56,6 +57,7 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
       self_(inbox_->identity()),
       peers_(inbox_->peers),
       links_(std::size_t(spec.size) * spec.channels),
+      settles_(kSettles),
       waiting_since_(spec.size) {
   inbox_->peers.resize(spec.size);
 }
@@ -78,6 +80,7 @@ Status Port::open() {
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
   assert(spec.rank == self_.rank && spec.size == self_.size && spec.channels == self_.channels);  // those of open_port
   const auto* at = static_cast<const std::byte*>(addresses);
+  std::uint32_t here = 0;  // peers on this machine, in its network
   for (std::uint32_t r = 0; r < self_.size; ++r, at += GCCL_BACKEND_ADDRESS_BYTES) {
     PortAddress peer;
     if (r == self_.rank || !decode(at, &peer) || !connector_->address().reaches(peer)) continue;
@@ -86,9 +89,11 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
                                        peer.world_rank, self_.world_rank[r]),
                            GCCL_ERR_INTERNAL);
     peer.addresses = connector_->address().candidates(peer);
+    here += peer.host == connector_->address().host;
     peers_[r] = std::move(peer);
     reaches[r] = 1;
   }
+  if (connector_->alone() && here == self_.size - 1) settles_ = kSettlesAlone;
   // Handshakes with other nodes take several round trips, and a firewall may stand between: better now, while the ranks
   // are still meeting. All ports are open, so that nobody waits for another rank's thread.
   for (const LinkPlace& asked : inbox_->now_connected()) dial(asked, connector_->settings().peer_timeout);
@@ -341,8 +346,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
     if (fault_.result == GCCL_SUCCESS &&
-        (listened_ > kAbortArrivalMax ||
-         connector_->read_all_dialled(suspected_at_ + (connector_->alone() ? kSettlesAlone : kSettles)))) {
+        (listened_ > kAbortArrivalMax || connector_->read_all_dialled(suspected_at_ + settles_))) {
       if (inbox_->full()) read_inbox();
       if (fault_.result == GCCL_SUCCESS) fault_ = suspected_fault_;
     }

@@ -78,6 +78,7 @@ class Port {
   GCCL_Fault suspected_fault_{};
   PendingConnection::Clock::time_point suspected_at_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
+  PendingConnection::Clock::duration settles_;     // how long an abort may be on its way at least
 
   bool alone_ = false, said_leaving_ = false;
   std::uint32_t polls_ = 0;
