@@ -74,7 +74,7 @@ class Bunch {
     return hop_free_[i] = 0;
   }
   static double harmonic(double n) {
-    constexpr auto kSums = [] {
+    static constexpr auto kSums = [] {
       std::array<double, 64> sums{};
       for (std::size_t i = 1; i < sums.size(); ++i) sums[i] = sums[i - 1] + 1 / double(i);
       return sums;

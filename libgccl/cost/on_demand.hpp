@@ -1,6 +1,7 @@
 // A value that is worked out when it is first asked for.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,15 +28,22 @@ class OnDemand {
   class State {
    public:
     explicit State(std::function<T()> make) : make_(std::move(make)) {}
+    // Closed forms ask for every message, and call_once takes as long as the rest of one.
     const T& get() {
-      std::call_once(once_, [this] {
-        value_ = make_();
-        make_ = nullptr;
-      });
+      if (!made_.load(std::memory_order_acquire)) make();
       return value_;
     }
 
    private:
+    void make() {
+      std::call_once(once_, [this] {
+        value_ = make_();
+        make_ = nullptr;
+        made_.store(true, std::memory_order_release);
+      });
+    }
+
+    std::atomic<bool> made_ = false;
     std::once_flag once_;
     std::function<T()> make_;
     T value_{};

@@ -81,10 +81,10 @@ Schedule doubling_all_gather(Numbering g, Region x) {
 
 namespace {
 
-// The hop of round k. Among a power of two ranks rounds are exchanges in pairs, else shifts.
-Hop hop_of(Rank n, unsigned k, bool near_first, bool gathers, const Paths& p) {
-  const Rank distance = halving_span(n, k).distance;
-  if (std::has_single_bit(n)) return p.at(near_first ? 1u << k : distance);
+// The hop of round k, which is over that distance. Among a power of two ranks rounds are exchanges in pairs, else
+// shifts.
+Hop hop_of(bool power, unsigned k, Rank distance, bool near_first, bool gathers, const Paths& p) {
+  if (power) return p.at(near_first ? 1u << k : distance);
   return gathers ? p.doubling(k, distance) : p.halving(k, distance);
 }
 
@@ -92,10 +92,11 @@ Hop hop_of(Rank n, unsigned k, bool near_first, bool gathers, const Paths& p) {
 
 Rounds halving_rounds(Rank n, double part_bytes, bool near_first, const Paths& p) {
   Rounds all(n, p.channels(), p.model(), true, p.one_node());
+  const bool power = std::has_single_bit(n);
   for (unsigned k = 0; k < rounds(n); ++k) {
     const Span s = halving_span(n, k);
     const double bytes = s.length * part_bytes;
-    all.add(s, bytes, hop_of(n, k, near_first, false, p), p.model().combine(bytes));
+    all.add(s, bytes, hop_of(power, k, s.distance, near_first, false, p), p.model().combine(bytes));
   }
   return all;
 }
@@ -126,7 +127,7 @@ Cost halving_all_reduce_cost(Rank n, double part_bytes, bool near_first, const P
                      : Rounds(n, p.channels(), p.model(), false, p.one_node());
   for (unsigned k = rounds(n); k-- > 0;) {
     const Span s = halving_span(n, k);
-    all.add(s, s.length * part_bytes, hop_of(n, k, near_first, true, p));
+    all.add(s, s.length * part_bytes, hop_of(power, k, s.distance, near_first, true, p));
   }
   return std::max(busiest, power ? all.end() : scattered.end() + all.end());
 }
