@@ -17,8 +17,13 @@ constexpr double kChunkBytesMin = 4 << 10;
 constexpr double kNearly = 1.01;
 // What is above the lowest prediction by no more than rounding may still be it.
 constexpr double kSurely = 1 + 1e-6;
+// Bounds are off by less than this, of one algorithm: chunks may be short of an element, and short messages take other
+// ways than long ones.
+constexpr double kRoughly = 1.05;
 // By powers of two, of as many chunks in as many channels at most, and once more from another number of channels on.
-constexpr std::size_t kSlicingsMax = 2 * std::bit_width(kChunksMax) * (std::bit_width(kChunksMax) + 1) / 2;
+constexpr std::size_t kDoublings = std::bit_width(kChunksMax), kRowsMax = 2 * kDoublings;
+// As many candidates' predictions are known when they are looked at more closely: four protocols of all all-reduces.
+constexpr std::size_t kKnownMax = 128;
 
 // Rows may be of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
@@ -101,44 +106,56 @@ class Simpler {
   Count channels_;
 };
 
+// How many chunks a search looks at.
+Count chunks_most(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+                  const ChunksMax& most_of) {
+  if (!algorithm.cost || algorithm.runs || view.all.size <= 1 || has_counts(call.kind)) return 1;
+  // A block is cut up no finer than a vector of all blocks.
+  const Count most = std::min(kChunksMax, Count(std::max(1.0, vector_bytes(call, view, model) / kChunkBytesMin)));
+  return most > 1 && most_of ? std::min(most, most_of(algorithm)) : most;
+}
+
+// Most of what there is to gain is in many channels, so those are looked at first, and soon the others take too long.
 Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
-                const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
+                const CostModel& model, const Tuning& tuning, Count most, Cost most_ns) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
   const Cost at_once = prediction.of(whole);
-  if (!algorithm.cost || algorithm.runs || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
-  // A block is cut up no finer than a vector of all blocks.
-  const double bytes = vector_bytes(call, view, model);
-  Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));
-  if (most > 1 && most_of) most = std::min(most, most_of(algorithm));
-  std::array<Sliced, kSlicingsMax> all;
-  std::size_t number = 0;
-  Cost best = at_once;
+  if (most <= 1) return {whole, at_once};
   const Count channels_max = std::min({most, tuning.channels_most(), model.protocol.channels_max});
+  std::array<Count, kRowsMax> channels;
+  std::size_t number = 0;
   const auto add_doubled = [&](Count first) {
-    for (Count lanes = first; lanes <= channels_max; lanes *= 2)
-      for (Count shares = lanes; shares <= most; shares *= 2) {
-        const Slicing s{.shares = shares, .lanes = lanes, .window = tuning.window};
-        if (prediction.beyond(std::min(best, most_ns) * kNearly, s)) continue;
-        all[number] = {s, shares == 1 ? at_once : prediction.of(s)};
-        best = std::min(best, all[number++].predicted_ns);
-      }
+    for (Count lanes = first; lanes <= channels_max; lanes *= 2) channels[number++] = lanes;
   };
   add_doubled(1);
   // As many as have different orders load all links of a node alike.
   if (algorithm.channels && model.rings && !std::has_single_bit(model.rings->back().channels))
     add_doubled(model.rings->back().channels);
-  const Simpler simpler(algorithm, bytes, view.all.size);
-  const Sliced* chosen = all.data();
-  for (const Sliced& c : std::span(all.data(), number))
-    if (c.predicted_ns <= best * kNearly &&
-        (chosen->predicted_ns > best * kNearly || simpler(c.slicing, chosen->slicing)))
-      chosen = &c;
-  return *chosen;
+  std::array<std::array<Cost, kDoublings>, kRowsMax> all;  // with each number of channels, and as many chunks << [k]
+  std::array<std::size_t, kRowsMax> lengths{};
+  Cost best = at_once;
+  for (std::size_t c = number; c-- > 0;)
+    for (Slicing s{channels[c], channels[c], tuning.window}; s.shares <= most; s.shares *= 2) {
+      const Cost limit = std::min(best, most_ns) * kNearly;
+      if (prediction.too_fine(limit, s)) break;
+      const Cost ns = prediction.beyond(limit, s) ? INFINITY : prediction.of(s, limit);
+      all[c][lengths[c]++] = ns;
+      best = std::min(best, ns);
+    }
+  const Simpler simpler(algorithm, vector_bytes(call, view, model), view.all.size);
+  Sliced chosen{whole, at_once};
+  for (std::size_t c = 0; c < number; ++c)
+    for (std::size_t k = 0; k < lengths[c]; ++k) {
+      const Slicing s{channels[c] << k, channels[c], tuning.window};
+      if (all[c][k] <= best * kNearly && (chosen.predicted_ns > best * kNearly || simpler(s, chosen.slicing)))
+        chosen = {s, all[c][k]};
+    }
+  return chosen;
 }
 
 Sliced sliced_by(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
-                 const CostModel& model, const Tuning& tuning, const ChunksMax& most,
-                 const std::optional<Slicing>& stated, Cost most_ns) {
+                 const CostModel& model, const Tuning& tuning, Count most, const std::optional<Slicing>& stated,
+                 Cost most_ns) {
   if (!stated && tuning.search) return searched(prediction, algorithm, call, view, model, tuning, most, most_ns);
   const Slicing s =
       stated ? *stated : measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
@@ -159,19 +176,30 @@ bool by_switches(CostModels models) {
 
 namespace {
 
-// Protocols by which no slicing takes less than `most_ns` are left out.
+// Protocols by which no slicing takes less than `most_ns` are left out. `known`: what closed forms say of the call in
+// one chunk, by protocol, where that has been asked for.
 Plan fastest_plan(const Algorithm& algorithm, const Call& call, const View& view, CostModels models,
-                  const Tuning& tuning, const ChunksMax& most, const std::optional<Slicing>& stated, Cost most_ns) {
+                  const Tuning& tuning, const ChunksMax& most_of, const std::optional<Slicing>& stated, Cost most_ns,
+                  std::span<const Cost> known = {}) {
   Plan best;
-  for (std::size_t p = 0; p < models.size(); ++p) {
-    if (models.size() > 1 && !protocol_serves(models[p], algorithm, call, view)) continue;
-    Prediction prediction(algorithm, call, view, models[p], tuning);
-    if (tuning.search && !stated && most_ns < INFINITY && prediction.always_beyond(most_ns, finest(models[p], tuning)))
+  Cost bound_ns = most_ns;
+  // The fastest in one chunk first: it mostly is in more chunks, too, and rules the others out.
+  const std::size_t first = known.empty() ? 0 : std::size_t(std::ranges::min_element(known) - known.begin());
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const std::size_t p = i == 0 ? first : i - (i <= first);
+    const CostModel& model = models[p];
+    if (models.size() > 1 && !protocol_serves(model, algorithm, call, view)) continue;
+    Prediction prediction(algorithm, call, view, model, tuning, known.empty() ? std::nullopt : std::optional(known[p]));
+    const Count most = chunks_most(algorithm, call, view, model, most_of);
+    if (tuning.search && !stated && bound_ns < INFINITY &&
+        (most <= 1 ? prediction.of({.window = tuning.window}) > most_ns
+                   : prediction.always_beyond(bound_ns, finest(model, tuning))))
       continue;
-    const auto [slicing, cost] = sliced_by(prediction, algorithm, call, view, models[p], tuning, most, stated, most_ns);
-    if (best.algorithm && !(cost < best.predicted_ns * (1 - kTie))) continue;
+    const auto [slicing, cost] = sliced_by(prediction, algorithm, call, view, model, tuning, most, stated, most_ns);
+    if (best.algorithm && !(cost < best.predicted_ns * (p < best.protocol ? 1 + kTie : 1 - kTie))) continue;
     best = {.algorithm = &algorithm, .slicing = slicing, .protocol = p, .predicted_ns = cost};
     most_ns = std::min(most_ns, cost * kSurely);
+    bound_ns = std::min(bound_ns, cost * kRoughly);
   }
   return best;
 }
@@ -213,8 +241,8 @@ struct Planning {
     return models.size() == 1 || protocol_serves(models[protocol], a, call, view);
   }
   // Without the protocols by which it surely takes longer; no algorithm where it does by all of them.
-  Plan plan_below(Cost most_ns, const Algorithm& a) const {
-    return fastest_plan(a, call, view, models, tuning, most, stated, most_ns);
+  Plan plan_below(Cost most_ns, const Algorithm& a, std::span<const Cost> known) const {
+    return fastest_plan(a, call, view, models, tuning, most, stated, most_ns, known);
   }
   // Null: no closed form, and so nothing to compare.
   Plan cheapest(const Rule* rule) const;
@@ -256,18 +284,33 @@ Plan Planning::cheapest(const Rule* rule) const {
   const bool others = std::ranges::any_of(table, [&](const Algorithm& a) { return compared(a, rule) && !floods(a); });
   const auto enters = [&](const Algorithm& a) { return compared(a, rule) && !(others && floods(a)); };
   LowestTwo reached;
+  std::array<Cost, kKnownMax> known;
+  std::size_t number = 0;  // of those, a protocol after the other of each candidate
   if (tuning.search && !stated && !detours)
     for (const Algorithm& a : table)
-      if (enters(a))
-        for (std::size_t p = 0; p < models.size(); ++p)
-          if (serves(a, p) && a.cost(call, view, models[p]) < reached.second_ns)
-            reached.add(a, predicted(a, call, view, models[p], {}, tuning));
+      if (enters(a)) {
+        for (std::size_t p = 0; p < models.size(); ++p) {
+          Cost one = INFINITY;
+          if (serves(a, p)) {
+            Prediction prediction(a, call, view, models[p], tuning);
+            one = prediction.as_one_chunk();
+            if (one < reached.second_ns) reached.add(a, prediction.of({}));
+          }
+          if (number + p < known.size()) known[number + p] = one;
+        }
+        number += models.size();
+      }
   Plan best;
   const Algorithm* second = nullptr;
   Cost second_ns = NAN;
+  const std::span<const Cost> all_known(known.data(), std::min(number, known.size()));
+  std::size_t next = 0;
   for (const Algorithm& a : table) {
     if (!enters(a)) continue;
-    Plan found = plan_below(reached.second_ns * kSurely, a);
+    const bool is_known = next + models.size() <= all_known.size();
+    Plan found = plan_below(reached.second_ns * kSurely, a,
+                            is_known ? all_known.subspan(next, models.size()) : std::span<const Cost>());
+    next += models.size();
     if (!found.algorithm) continue;
     found.predicted_ns += added(found);
     if (!detours) reached.add(a, found.predicted_ns);

@@ -57,7 +57,7 @@ std::optional<View> as_taken(const Call& call, const View& v) {
 }  // namespace
 
 Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                       const Tuning& tuning)
+                       const Tuning& tuning, std::optional<Cost> whole)
     : algorithm_(schedule_of(algorithm, view)),
       call_(call),
       as_taken_(as_taken(call, view)),
@@ -66,12 +66,19 @@ Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View&
       tuning_(tuning),
       by_switch_(algorithm.in_switch && model.node_switch),
       limited_(model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1 && !by_switch_),
-      passed_on_(algorithm.interval && (!algorithm.in_switch || by_switch_)) {}
+      passed_on_(algorithm.interval && (!algorithm.in_switch || by_switch_)),
+      whole_(whole) {}
 
-Cost Prediction::of(const Slicing& slicing) {
+Cost Prediction::of(const Slicing& slicing, Cost most_ns) {
   if (!algorithm_.cost) return NAN;
-  if (without_elements(call_)) return model_.protocol.operation_ns;
-  return model_.protocol.operation_ns + std::max(work(slicing), messages_start(slicing));
+  const Cost operation_ns = model_.protocol.operation_ns;
+  if (without_elements(call_)) return operation_ns;
+  return operation_ns + std::max(work(slicing, most_ns - operation_ns), messages_start(slicing));
+}
+
+Cost Prediction::as_one_chunk() {
+  if (!whole_) whole_ = algorithm_.cost(call_, view_, model_);
+  return *whole_;
 }
 
 // Of each share some rank, whose way is the longest, starts a message at least, and starts them one after the other.
@@ -132,7 +139,7 @@ Cost Prediction::cost_of(const Call& chunk, const View& view, const CostModel& m
 
 Prediction::Chunk Prediction::chunk_of(const Call& chunk, const View& view) {
   Chunk c{};
-  c.one = cost_of(chunk, view, model_);
+  c.one = chunk.count == call_.count && view.channels == view_.channels ? as_one_chunk() : cost_of(chunk, view, model_);
   if (limited_) c.channel = algorithm_.cost(chunk, view_, channel_alone());
   return c;
 }
@@ -183,9 +190,10 @@ Cost Prediction::waiting_of_each(Count shares) {
 // Fitted to the flow engine's times of rabenseifner's all-reduce and reduce and recursive halving, 2 to 16 channels of
 // 2 to 8 chunks, 256 KiB to 64 MiB, 8 to 64 ranks of six shipped clusters: off by 5 % in the mean. Off powers of two it
 // would be too fast.
-Cost Prediction::drift_apart(const Chunk& chunk, const Slicing& s, Cost serial) {
+Cost Prediction::drift_apart(const Chunk& chunk, const Slicing& s, Cost serial, Cost most_ns) {
   const double lanes = double(s.lanes), each = std::ceil(double(s.shares) / lanes);
   const bool staggered = algorithm_.staggers(s.shares, s.lanes);
+  if (const Cost least = double(s.shares) * chunk.busiest; staggered && least * kRounding > most_ns) return INFINITY;
   const Cost at_once = chunk_of(chunk_call(s.shares), with_channels(view_, s.lanes)).one,
              carried = lanes * chunk.busiest;
   const Cost first = staggered ? carried + std::max(0.3, 1.6 / lanes) * std::max(0.0, at_once - carried) : at_once;
@@ -230,9 +238,9 @@ Cost Prediction::with_slices(Cost whole_blocks, const Slicing& s) const {
 // of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
 // unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
 // No form describes that long chunks of several channels pass a port in turns, so that all of them come late.
-Cost Prediction::work(const Slicing& slicing) {
+Cost Prediction::work(const Slicing& slicing, Cost most_ns) {
   if (whole(slicing)) {
-    const Cost one = algorithm_.cost(call_, view_, model_);
+    const Cost one = as_one_chunk();
     if (!limited_) return one;
     return std::max(one, latency() + algorithm_.cost(call_, view_, channel_alone()));
   }
@@ -266,6 +274,7 @@ Cost Prediction::work(const Slicing& slicing) {
     const Call part = chunk_call(slicing.shares);
     const View view = algorithm_.channels ? with_channels(view_, lanes) : view_;
     interval = algorithm_.interval(part, view, model_, slicing);
+    if (tuning_.rates.empty() && one + double(shares - 1) * std::min(interval, one) > most_ns) return INFINITY;
     if (limited_)  // a channel's chunks after its first one
       interval = std::max(interval, double(each - 1) / double(shares - 1) *
                                         algorithm_.interval(part, view_, channel_alone(), {each, 1, slicing.window}));
@@ -287,7 +296,7 @@ Cost Prediction::work(const Slicing& slicing) {
       exposed = (algorithm_.rounds ? kLatencyInRounds : kLatencyInPhases) * double(each - 1) * latency() *
                 in_step(each, lanes, false, algorithm_.one_phase);
     if (algorithm_.at_once && algorithm_.rounds && lanes > 1 && model_.parts && std::has_single_bit(view_.all.size))
-      drifting = drift_apart(chunk, {shares, lanes}, serial);
+      drifting = drift_apart(chunk, {shares, lanes}, serial, most_ns);
   }
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
@@ -306,7 +315,7 @@ bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
   if (call_.count == 0) return false;  // it has no latencies either
   ns -= model_.protocol.operation_ns;
   const auto above = [ns](Cost all) { return all * kRounding > ns; };
-  if (!above(algorithm_.cost(call_, view_, model_))) return false;
+  if (!above(as_one_chunk())) return false;
   if (latency() > ns) return true;
   if (algorithm_.channels || !tuning_.rates.empty()) return false;
   if (!passed_on_)
@@ -318,12 +327,20 @@ bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
   return true;
 }
 
-bool Prediction::beyond(Cost ns, const Slicing& slicing) {
-  if (slicing.shares == 1 || !tuning_.chunks_overlap) return false;
+// How many chunks follow each other, of which none begins before the one before has ended.
+double Prediction::in_turn(const Slicing& slicing) const {
   const Count shares = std::min(slicing.shares, call_.count), lanes = std::min(slicing.lanes, shares);
-  const double each = passed_on_ ? 1 : double((shares + lanes - 1) / lanes);
-  if (each * latency() * kRounding > ns) return true;
-  return !algorithm_.channels && each * known(slicing.shares).one * kRounding > ns;
+  return passed_on_ ? 1 : double((shares + lanes - 1) / lanes);
+}
+
+bool Prediction::too_fine(Cost ns, const Slicing& slicing) {
+  if (whole(slicing)) return false;
+  return in_turn(slicing) * latency() * kRounding > ns || model_.protocol.operation_ns + messages_start(slicing) > ns;
+}
+
+bool Prediction::beyond(Cost ns, const Slicing& slicing) {
+  if (slicing.shares == 1 || !tuning_.chunks_overlap || algorithm_.channels) return false;
+  return in_turn(slicing) * known(slicing.shares).one * kRounding > ns;
 }
 
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
@@ -32,6 +33,18 @@ struct Machine {
         layout((std::iota(cards.begin(), cards.end(), 0), layout_of(*cluster, cards))),
         by(planned_by(*cluster, cards, 4)) {}
 };
+
+int asked = 0;  // closed forms of calls, since it was last set
+
+template <const Algorithm& a>
+Algorithm watched() {
+  Algorithm w = a;
+  w.cost = [](const Call& c, const View& v, const CostModel& m) {
+    ++asked;
+    return a.cost(c, v, m);
+  };
+  return w;
+}
 
 // The fewest chunks within 1 % of the best of all powers of two, each predicted on its own: plan.hpp.
 Plan searched_all(const Algorithm& a, const Call& call, const View& view, const CostModel& m, const Tuning& tuning) {
@@ -133,6 +146,22 @@ TEST_CASE("bounds leave out no algorithm that is the fastest as one chunk, whate
           }
         }
     }
+}
+
+// A form takes 0.1 to 1 us: the planner's time is how often it asks for one.
+TEST_CASE("a call that is too short for chunks asks each closed form once for each protocol") {
+  const Machine machine("dgx-h100-superpod-2048", 64);
+  const std::vector<Algorithm> table{watched<allreduce_ring>(), watched<allreduce_recursive_doubling>(),
+                                     watched<allreduce_rabenseifner>(), watched<allreduce_swing>()};
+  REQUIRE(machine.by.models.size() == 3);
+  const auto forms = [&](Count count) {
+    asked = 0;
+    const Call call{.kind = Collective::allreduce, .count = count};
+    CHECK(plan(call, machine.layout.view(0), machine.by.models, machine.by.tuning, {}, table).algorithm);
+    return asked;
+  };
+  CHECK(forms(2) == 3 * 4);
+  CHECK(forms(1000) == 3 * 4);
 }
 
 TEST_CASE("a lookup, a plan by a table and a plan by a model whose loads are worked out ask for no memory") {
