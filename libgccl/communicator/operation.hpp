@@ -88,6 +88,9 @@ struct Operation {
   bool blocking = false;  // a thread does nothing else until it has ended
   bool given_up = false;  // nobody will wait: deleted instead of becoming complete
   std::vector<Completion> functions;
+  // Point to point, while it is in flight (transfers.hpp):
+  Operation* earlier = nullptr;
+  Operation* later = nullptr;
   // While completing (completions.cpp):
   Operation* next_completing = nullptr;
   bool running = false;

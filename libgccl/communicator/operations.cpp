@@ -35,7 +35,7 @@ Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
     if (op->stage.load(std::memory_order_relaxed) ==
         Operation::Stage::pending) {  // it was in no list, or broken before
       std::erase(queue_, op.get());
-      std::erase(transfers_, op.get());
+      if (transfers_.holds(op.get())) transfers_.erase(op.get());
       std::erase(to_myself_.waiting(), op.get());
       active_.fetch_sub(1, std::memory_order_relaxed);
     }
@@ -309,7 +309,7 @@ void Operations::end_transfer(Operation* op) {
             : "the transfer failed";
     return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
-  std::erase(transfers_, op);
+  transfers_.erase(op);
   if (!transfers_.empty()) team_.record->messages.ended(op->work.what.kind == kSendKind, t.peer, now_ns());
   finish(op, {});
 }
@@ -422,7 +422,11 @@ void Operations::drop_all() noexcept {
     operations.clear();
   };
   end(queue_);
-  end(transfers_);
+  while (!transfers_.empty()) {
+    Operation* const op = transfers_.front();
+    transfers_.erase(op);
+    drop(op);
+  }
   end(to_myself_.waiting());
 }
 

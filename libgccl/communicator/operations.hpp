@@ -11,6 +11,7 @@
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/self_messages.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/transfers.hpp"
 
 namespace gccl {
 
@@ -47,7 +48,7 @@ class Operations {
   bool busy() const { return active_.load(std::memory_order_relaxed) > 0; }
   // The front one is carried out.
   const std::deque<Operation*>& collectives() const { return queue_; }
-  const std::vector<Operation*>& transfers() const { return transfers_; }
+  const Transfers& transfers() const { return transfers_; }
   const std::deque<Operation*>& to_myself() const { return to_myself_.waiting(); }
   // The team has other ports, so messages that were sent before do not arrive: this rank's to itself do not, either.
   void forget_messages() noexcept { to_myself_.forget_kept(); }
@@ -80,7 +81,7 @@ class Operations {
   std::atomic<std::uint32_t> active_{0};  // operations in flight
   std::uint64_t moved_bytes_ = 0;         // of the ports, when flows() was last true
   std::deque<Operation*> queue_;
-  std::vector<Operation*> transfers_;
+  Transfers transfers_;
   SelfMessages to_myself_;
   const SpinLock& lock_;
 };

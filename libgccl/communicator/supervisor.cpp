@@ -57,14 +57,19 @@ void Supervisor::check_peers_and_time() {
     const Operation& op = *collectives.front();
     if (timed_out(op, op.begun_ns ? op.begun_ns : op.started_ns, now)) return;
   }
-  // Messages from one rank, or to one, move one after the other.
+  // Messages from one rank, or to one, move one after the other. What was started later has not waited any longer.
+  const std::int64_t limit = timeout_ms();
+  const auto may_time_out = [&](const Operation& op) { return limit >= 0 && now - op.started_ns >= limit * kNsPerMs; };
   for (const Operation* op : operations_.transfers()) {
+    if (!may_time_out(*op)) break;
     const Descriptor& what = op->work.what;
     const std::int64_t ended_ns = team_.record->messages.ended_ns(what.kind == kSendKind, what.root);
     if (timed_out(*op, std::max(op->started_ns, ended_ns), now)) return;
   }
-  for (const Operation* op : operations_.to_myself())
+  for (const Operation* op : operations_.to_myself()) {
+    if (!may_time_out(*op)) break;
     if (timed_out(*op, op->started_ns, now)) return;
+  }
 }
 
 // In memory a fault is looked for once in thousands of polls, which take seconds where other processes need the

@@ -171,6 +171,38 @@ TEST_CASE("a short message is sent before the other rank comes to receive it, up
   });
 }
 
+TEST_CASE("thousands of messages in flight end in another order than they began, or all at once with an error") {
+  constexpr int kEach = 10000;
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends}, [](int rank) {
+      GCCL_Comm world = begin();
+      if (rank == 0) {
+        std::vector<int> got(2 * kEach, -1);
+        std::vector<GCCL_Request> requests(got.size(), GCCL_REQUEST_NULL);
+        const auto receive = [&](std::size_t i) {  // from rank 1 and rank 2 by turns
+          RANK_SUCCESS(GCCL_Irecv(&got[i], 1, GCCL_INT32, 1 + int(i % 2), world, &requests[i]));
+        };
+        for (std::size_t i = 0; i < got.size(); ++i) receive(i);
+        // All of rank 2's end while the ones between them wait.
+        for (std::size_t i = got.size(); i-- > 0;)
+          if (i % 2 == 1) RANK_SUCCESS(GCCL_Wait(&requests[i]));
+        RANK_CHECK(got[0] == -1);
+        RANK_SUCCESS(GCCL_Send(nullptr, 0, GCCL_INT32, 1, world));
+        RANK_SUCCESS(GCCL_Waitall(int(requests.size()), requests.data()));
+        for (std::size_t i = 0; i < got.size(); ++i) RANK_CHECK(got[i] == int(i));
+        for (std::size_t i = 0; i < got.size(); ++i) receive(i);
+        RANK_SUCCESS(GCCL_Send(nullptr, 0, GCCL_INT32, 1, world));
+        for (GCCL_Request& r : requests) RANK_CHECK(GCCL_Wait(&r) == GCCL_ERR_ABORTED);
+      } else {
+        if (rank == 1) RANK_SUCCESS(GCCL_Recv(nullptr, 0, GCCL_INT32, 0, world));
+        for (int i = rank - 1; i < 2 * kEach; i += 2) RANK_SUCCESS(GCCL_Send(&i, 1, GCCL_INT32, 0, world));
+        if (rank == 1) RANK_SUCCESS(GCCL_Recv(nullptr, 0, GCCL_INT32, 0, world));
+        if (rank == 1) RANK_SUCCESS(GCCL_Abort(world, 7));
+      }
+      GCCL_Finalize();
+    });
+}
+
 TEST_CASE("a message of 33 MiB that an I-form sends is read while its sender computes") {
   int over[2];
   REQUIRE(pipe(over) == 0);
