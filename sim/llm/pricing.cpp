@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kSlowerMax = 20;  // one of two may stand still while the other lasts
-
 // Nodes are alike in their cards, in what joins these and in how each leaves the node.
 Nodes nodes_of(const Cluster& cluster) {
   std::vector<std::vector<Card>> cards(cluster.nodes());

@@ -86,7 +86,8 @@ class Pricer {
 };
 
 // From the row of two communications played concurrently, the first of `first` streams, and what each takes alone: how
-// much longer each takes while the other is in flight.
+// much longer each takes while the other is in flight; no more than kSlowerMax, as one may stand still meanwhile.
+inline constexpr double kSlowerMax = 20;
 std::pair<double, double> slower_together(const nlohmann::json& row, std::size_t first, double alone_us,
                                           double other_alone_us);
 

@@ -10,6 +10,7 @@
 #include "libgccl/json/reader.hpp"
 #include "sim/engine/chrome_events.hpp"
 #include "sim/engine/time.hpp"
+#include "sim/llm/pricing.hpp"
 #include "sim/report/table.hpp"
 
 namespace gccl::sim::llm {
@@ -18,6 +19,10 @@ namespace {
 using Json = nlohmann::json;
 
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f} %", part / whole * 100) : "-"; }
+
+std::string times_text(double slower) {
+  return slower < kSlowerMax ? fmt::format("{:.2f}", slower) : fmt::format("at least {}", kSlowerMax);
+}
 
 std::string sizes_text(const Json& calls) {
   std::string text;
@@ -131,9 +136,9 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       out += aligned(without_repetition(rows), 200) + "\n";
     }
     for (const Json& t : r.value("together", Json::array()))
-      out += fmt::format("  {} and {} concurrently: {:.2f} and {:.2f} times as long as alone\n",
+      out += fmt::format("  {} and {} concurrently: {} and {} times as long as alone\n",
                          t["kinds"][0].get_ref<const std::string&>(), t["kinds"][1].get_ref<const std::string&>(),
-                         t["slower"][0].get<double>(), t["slower"][1].get<double>());
+                         times_text(t["slower"][0]), times_text(t["slower"][1]));
     if (const Json changes = r.value("what_if", Json::array()); !changes.empty()) {
       rows = {{"\n  what if", "step", "change", "exposed", "bubble"}};
       for (const Json& c : changes) {

@@ -155,6 +155,9 @@ TEST_CASE("two communications that each take all of a link slow each other down 
   CHECK(sim::llm::slower_together(uneven, 1, 50, 100) == std::pair(2.0, 2.0));
   const Json apart = Json::parse(R"({"operations": [{"stream": 0, "end_us": 50}, {"stream": 1, "end_us": 100}]})");
   CHECK(sim::llm::slower_together(apart, 1, 50, 100) == std::pair(1.0, 1.0));
+  // The second one has done nothing when the first ends.
+  const Json stands = Json::parse(R"({"operations": [{"stream": 0, "end_us": 100}, {"stream": 1, "end_us": 200}]})");
+  CHECK(sim::llm::slower_together(stands, 1, 100, 100) == std::pair(1.0, sim::llm::kSlowerMax));
 }
 
 TEST_CASE("page and trace hold the step, and fetch nothing") {
