@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "libgccl/base/quoted.hpp"
 #include "sim/measured/read/readers.hpp"
 
 namespace gccl::sim {
@@ -138,7 +139,7 @@ class NcclTestsReader {
     if (count_in(words[0]))
       add_row({file_, line.number}, words);
     else if (words.size() == columns_->words && number_in(words[columns_->before]))
-      to_.skip({file_, line.number}, fmt::format("found \"{}\", expected a size in bytes", words[0]));
+      to_.skip({file_, line.number}, fmt::format("found {}, expected a size in bytes", gccl::quoted(words[0])));
   }
 
   // "all_reduce_perf" in a command line, or "# Collective test starting: all_reduce_perf". A line that names several
@@ -206,7 +207,7 @@ class NcclTestsReader {
     m.time_us = *time;
     if (first > 2) {
       const auto type = measured_dtype(words[2]);
-      if (!type) return to_.skip(at, fmt::format("GCCL has no element type \"{}\"", words[2]));
+      if (!type) return to_.skip(at, no_dtype(words[2]));
       m.dtype = *type;
     }
     // A number of elements; before, the largest difference, which has an asterisk where it is too large.

@@ -79,7 +79,7 @@ void read_nccl_tests(const json::Node& document, std::string_view text, const st
     } else if (measures->has("cpu_time")) {
       to.skip(at, "its time is that of processors (cpu_time), expected that of the collective");
     } else if (!dtype) {
-      to.skip(at, fmt::format("GCCL has no element type \"{}\"", type));
+      to.skip(at, no_dtype(type));
     } else if (!measures->at("time").is_number()) {  // "nan"
       to.skip(at, "its time is no number");
     } else if (const auto wrong = measures->find("nwrong");

@@ -107,7 +107,7 @@ class OsuReader {
       return to_.skip(at, "not a line of OSU's table: expected a size and a latency");
     if (std::find(words.begin(), words.end(), "Fail") != words.end())
       return to_.skip(at, "the test found wrong elements");
-    if (!unknown_type_.empty()) return to_.skip(at, fmt::format("GCCL has no element type \"{}\"", unknown_type_));
+    if (!unknown_type_.empty()) return to_.skip(at, no_dtype(unknown_type_));
     m.test = tests_;
     m.bytes = *bytes;
     m.time_us = *us;

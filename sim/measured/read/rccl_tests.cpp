@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libgccl/base/limits.hpp"
+#include "libgccl/base/quoted.hpp"
 #include "libgccl/schedule/definition.hpp"
 #include "sim/measured/read/readers.hpp"
 
@@ -30,8 +31,8 @@ struct RcclRecord {
     if (word.empty()) return absent;
     const auto n = count_in(word);
     if (!n || *n > most)
-      throw json::InputError(
-          fmt::format("{}: {}: found \"{}\", expected a whole number of at most {}", at.text(), name, word, most));
+      throw json::InputError(fmt::format("{}: {}: found {}, expected a whole number of at most {}", at.text(), name,
+                                         gccl::quoted(word), most));
     return *n;
   }
 };
@@ -59,7 +60,7 @@ class RcclTestsReader {
     const std::string type = r.text("type");
     const auto dtype = type.empty() ? Dtype::f32 : measured_dtype(type);
     if (in_place(r) && out_of_place_) return to_.skip(r.at, "in place, where the file has times out of place");
-    if (!dtype) return to_.skip(r.at, fmt::format("GCCL has no element type \"{}\"", type));
+    if (!dtype) return to_.skip(r.at, no_dtype(type));
     if (!time || *time < 0 || *time > 1e15) return to_.skip(r.at, "its time is no number");
     if (wrong && *wrong > 0) return to_.skip(r.at, "the test found wrong elements");
     Measurement m;

@@ -63,6 +63,8 @@ std::optional<Count> count_in(std::string_view word);
 
 // "half", "float", "MPI_INT", "bf16": an element type of a benchmark's own name.
 std::optional<Dtype> measured_dtype(std::string_view name);
+// Why a row of another type is skipped.
+std::string no_dtype(std::string_view name);
 
 // The names of a table's columns, in small letters.
 std::vector<std::string> columns_of(std::string_view first_line);

@@ -8,6 +8,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/base/limits.hpp"
+#include "libgccl/base/quoted.hpp"
 #include "libgccl/schedule/definition.hpp"
 #include "sim/measured/read/readers.hpp"
 
@@ -62,6 +63,8 @@ std::optional<Dtype> measured_dtype(std::string_view text) {
   return dtype_named(name);
 }
 
+std::string no_dtype(std::string_view name) { return fmt::format("GCCL has no element type {}", gccl::quoted(name)); }
+
 std::optional<double> number_in(std::string_view word) {
   double v = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), v);
@@ -79,7 +82,7 @@ std::optional<Count> count_in(std::string_view word) {
 std::string RowCollector::why_not(Measurement& row) const {
   const auto kind = measured_collective(row.collective);
   if (!kind && !row.collective.empty())
-    return fmt::format("GCCL has no counterpart of the collective \"{}\"", row.collective);
+    return fmt::format("GCCL has no counterpart of the collective {}", gccl::quoted(row.collective));
   std::vector<std::string_view> missing, options;
   const auto needed = [&](bool is_there, std::string_view what, std::string_view option) {
     if (is_there) return;

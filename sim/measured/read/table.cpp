@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "libgccl/base/nearest.hpp"
+#include "libgccl/base/quoted.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/definition.hpp"
 #include "sim/measured/read/csv.hpp"
@@ -104,20 +105,20 @@ class TableReader {
       const auto known = std::find(kColumns.begin(), kColumns.end(), name);
       if (known == kColumns.end()) continue;
       std::size_t& place = place_[std::size_t(known - kColumns.begin())];
-      if (place != first_.fields.size()) fail(first_.line, fmt::format("column \"{}\" appears twice", name));
+      if (place != first_.fields.size()) fail(first_.line, fmt::format("column {} appears twice", gccl::quoted(name)));
       place = i;
     }
     for (const std::string& name : first_.fields) {
       if (std::find(kColumns.begin(), kColumns.end(), name) != kColumns.end()) continue;
       if (is_in_another_unit(name))
-        fail(first_.line, fmt::format("column \"{}\": expected \"time_us\", in microseconds, \"algbw_GBps\" or "
+        fail(first_.line, fmt::format("column {}: expected \"time_us\", in microseconds, \"algbw_GBps\" or "
                                       "\"busbw_GBps\", in GB/s",
-                                      name));
+                                      gccl::quoted(name)));
       const std::string_view meant = nearest(name, kColumns, 1);  // "date" is no misspelled "note"
       const auto at = std::find(kColumns.begin(), kColumns.end(), meant);
       if (at != kColumns.end() && !has(Column(at - kColumns.begin())))
-        fail(first_.line, fmt::format("unknown column \"{}\"; did you mean \"{}\"?", name, meant));
-      to_.remark(fmt::format("{}:{}: column \"{}\" is not used", file_, first_.line, name));
+        fail(first_.line, fmt::format("unknown column {}; did you mean \"{}\"?", gccl::quoted(name), meant));
+      to_.remark(fmt::format("{}:{}: column {} is not used", file_, first_.line, gccl::quoted(name)));
     }
     for (const Column needed : {in_collective, in_bytes})
       if (!has(needed)) fail(first_.line, fmt::format("there is no column \"{}\"", kColumns[needed]));
@@ -138,13 +139,13 @@ class TableReader {
     if (word.empty()) return 0;
     if (const auto n = count_in(word)) return *n;
     if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15 && *n == std::floor(*n)) return Count(*n);
-    fail(r.line, fmt::format("{}: found \"{}\", expected a whole number", kColumns[c], word));
+    fail(r.line, fmt::format("{}: found {}, expected a whole number", kColumns[c], gccl::quoted(word)));
   }
   double measure(const CsvRecord& r, Column c) const {
     const std::string word = number_text(r, c);
     if (word.empty()) return 0;
     if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15) return *n;
-    fail(r.line, fmt::format("{}: found \"{}\", expected a number from 0 to below 1e15", kColumns[c], word));
+    fail(r.line, fmt::format("{}: found {}, expected a number from 0 to below 1e15", kColumns[c], gccl::quoted(word)));
   }
 
   void add(const CsvRecord& r) {
@@ -165,7 +166,7 @@ class TableReader {
     m.time_us = measure(r, in_time);
     if (const std::string_view named = dtype_in(m.note); !named.empty()) {
       const auto type = measured_dtype(named);
-      if (!type) return to_.skip(m.at, fmt::format("GCCL has no element type \"{}\"", named));
+      if (!type) return to_.skip(m.at, no_dtype(named));
       m.dtype = *type;
     }
     m.in_place = m.note.find("place=in_place") != m.note.npos;
