@@ -42,6 +42,9 @@ class OsuReader {
         read_comment(line.text, words);
       else if (!test_.empty())
         add_row({file_, line.number}, words);
+      else if (is_number_row(words))
+        to_.skip({file_, line.number},
+                 other_program_ ? "of another program's table" : "no title of a test stands above it");
     }
   }
 
@@ -53,6 +56,7 @@ class OsuReader {
       if (!test_.empty())
         to_.remark(fmt::format("{}:{}: another program's table begins, which is not read", file_, line_));
       test_.clear();
+      other_program_ = true;
       return;
     }
     if (is_osu_title(words)) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
@@ -64,6 +68,7 @@ class OsuReader {
       collective_ = test_;
       type_ = Dtype::f32;
       unknown_type_.clear();
+      other_program_ = false;
       ++tests_;
       const std::string plain = lower_case(test_);
       const bool other = std::any_of(std::begin(kOtherTests), std::end(kOtherTests),
@@ -119,6 +124,7 @@ class OsuReader {
   RowCollector& to_;
   std::size_t line_ = 0, tests_ = 0;
   std::string test_, collective_;  // empty: no test's lines come here
+  bool other_program_ = false;     // another program's lines come here
   Dtype type_ = Dtype::f32;
   std::string unknown_type_;
 };

@@ -60,6 +60,8 @@ std::vector<std::string_view> words_of(std::string_view line);
 // A number that is the whole word; nothing where it is none.
 std::optional<double> number_in(std::string_view word);
 std::optional<Count> count_in(std::string_view word);
+// A whole number, and more numbers than other words: a row of a table, whatever the table.
+bool is_number_row(const std::vector<std::string_view>& words);
 
 // "half", "float", "MPI_INT", "bf16": an element type of a benchmark's own name.
 std::optional<Dtype> measured_dtype(std::string_view name);

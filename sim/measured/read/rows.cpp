@@ -79,6 +79,12 @@ std::optional<Count> count_in(std::string_view word) {
   return v;
 }
 
+bool is_number_row(const std::vector<std::string_view>& words) {
+  const auto numbers = std::size_t(
+      std::count_if(words.begin(), words.end(), [](std::string_view word) { return number_in(word).has_value(); }));
+  return words.size() > 1 && count_in(words[0]) && 2 * numbers > words.size();
+}
+
 std::string RowCollector::why_not(Measurement& row) const {
   const auto kind = measured_collective(row.collective);
   if (!kind && !row.collective.empty())

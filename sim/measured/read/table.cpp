@@ -237,8 +237,10 @@ bool is_table_header(const TextLine& line) {
 
 std::vector<CsvRecord> read_table_lines(std::string_view text, const std::string& file, RowCollector& to) {
   std::size_t line = 1;
-  for (; text.starts_with('#') || text.starts_with('\n') || text.starts_with("\r\n"); ++line) {
-    if (text.starts_with('#')) to.remark(fmt::format("{}:{}: a comment, which is not read", file, line));
+  for (; !text.empty(); ++line) {
+    const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size() - 1);
+    if (text[begin] != '#' && text[begin] != '\n') break;
+    if (text[begin] == '#') to.remark(fmt::format("{}:{}: a comment, which is not read", file, line));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   }
   return read_csv(text, file, line, separator_of(text.substr(0, text.find('\n'))));
