@@ -14,6 +14,8 @@ endfunction()
 
 gccl_fuzz(cluster gccl_sim ${PROJECT_SOURCE_DIR}/topologies)
 gccl_fuzz(scenario gccl_sim ${PROJECT_SOURCE_DIR}/scenarios)
+# Logs and tables of measurements, of whatever program.
+gccl_fuzz(measured gccl_analysis_documents)
 # What strangers and peers may send to a port.
 gccl_fuzz(handshake gccl_runtime)
 gccl_fuzz(frames gccl_runtime)
