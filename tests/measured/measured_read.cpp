@@ -116,6 +116,27 @@ TEST_CASE("notes and lines of any length are read") {
   CHECK(read("# nThread 1\n# " + perfs + "\n").rows.empty());
 }
 
+TEST_CASE("a table's sizes may have units, the binary ones of nccl-tests' -b among them") {
+  const auto bytes = [](const std::string& size) {
+    return read("nodes,gpus_per_node,collective,bytes,time_us\n1,2,all_reduce," + size + ",9.5\n").rows.at(0).bytes;
+  };
+  CHECK(bytes("64KiB") == 65536);
+  CHECK(bytes("64 KiB") == 65536);
+  CHECK(bytes("1M") == 1048576);
+  CHECK(bytes("2G") == 2147483648);
+  CHECK(bytes("1.5MB") == 1500000);
+  CHECK(bytes("512 B") == 512);
+  for (const char* other : {"64kib", "1.5", "-1M", "M", "1M 2M"}) {
+    CAPTURE(other);
+    CHECK(wrong("nodes,gpus_per_node,collective,bytes,time_us\n1,2,all_reduce," + std::string(other) + ",9.5\n")
+              .ends_with(":2: bytes: found \"" + std::string(other) +
+                         "\", expected a whole number, or one with a unit such as \"64KiB\""));
+  }
+  // Not of nodes.
+  CHECK(wrong("nodes,collective,bytes,time_us\n1K,all_reduce,64,9.5\n")
+            .ends_with("found \"1K\", expected a whole number"));
+}
+
 TEST_CASE("what the caller states fills in what is missing, and chooses among what is there") {
   const std::string text =
       kColumns + "Alpha,4,8,all_reduce,x,,64,1,,,,\nBeta,2,8,all_gather,x,,64,1,,,,\n,,,all_reduce,x,,64,1,,,,\n";

@@ -7,6 +7,7 @@
 
 #include "libgccl/base/nearest.hpp"
 #include "libgccl/base/quoted.hpp"
+#include "libgccl/base/units.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/definition.hpp"
 #include "sim/measured/read/csv.hpp"
@@ -139,7 +140,9 @@ class TableReader {
     if (word.empty()) return 0;
     if (const auto n = count_in(word)) return *n;
     if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15 && *n == std::floor(*n)) return Count(*n);
-    fail(r.line, fmt::format("{}: found {}, expected a whole number", kColumns[c], gccl::quoted(word)));
+    if (const auto n = c == in_bytes ? parse_bytes(word) : std::nullopt) return *n;
+    fail(r.line, fmt::format("{}: found {}, expected a whole number{}", kColumns[c], gccl::quoted(word),
+                             c == in_bytes ? ", or one with a unit such as \"64KiB\"" : ""));
   }
   double measure(const CsvRecord& r, Column c) const {
     const std::string word = number_text(r, c);
