@@ -28,45 +28,30 @@ struct InspectorRecords::Calls {
 InspectorRecords::InspectorRecords() : calls_(std::make_unique<Calls>()) {}
 InspectorRecords::~InspectorRecords() = default;
 
-bool InspectorRecords::read(std::string_view text, const std::string& file, RowCollector& to) {
-  bool any = false;
-  const std::vector<TextLine> lines = lines_of(text);
-  std::optional<json::Node> header;  // newer versions write it once for all records that follow
-  for (const TextLine& line : lines) {
-    if (words_of(line.text).empty()) continue;
-    const FilePlace at{file, line.number};
-    const auto record = [&]() -> std::optional<json::Node> {
-      try {
-        return json::Node::parse(line.text, at.text());
-      } catch (const json::InputError&) {
-        if (line.number != lines.size()) throw;
-        to.skip(at, "the last line is cut short");
-        return std::nullopt;
-      }
-    }();
-    if (!record) continue;
-    if (const auto own = record->find("header")) header = own;
-    const auto call = record->find("coll_perf");
+// What follows from a file's records, one after the other. Newer versions write a header once for all that follow.
+struct InspectorRecords::Reading {
+  Calls& calls;
+  RowCollector& to;
+  std::optional<json::Node> header = {};
+  bool any = false;  // record of a call
+
+  void add(const json::Node& record, const FilePlace& at) {
+    if (const auto own = record.find("header")) header = own;
+    const auto call = record.find("coll_perf");
     if (!call) {
-      if (record->has("p2p_perf")) to.skip(at, "point to point, no collective");
-      continue;
+      if (record.has("p2p_perf")) to.skip(at, "point to point, no collective");
+      return;
     }
     any = true;
-    if (!header) {
-      to.skip(at, "no record above it has a header");
-      continue;
-    }
+    if (!header) return to.skip(at, "no record above it has a header");
     const Rank ranks = Rank(header->at("n_ranks").integer(1, kRanksMax)),
                nodes = Rank(header->at("nnodes").integer(1, ranks));
     const auto bytes = Count(call->at("coll_msg_size_bytes").integer(0, INT64_MAX));
     const double us = call->at("coll_exec_time_us").number(0, 1e15);
-    if (us == 0) {
-      to.skip(at, "its time is 0");
-      continue;
-    }
+    if (us == 0) return to.skip(at, "its time is 0");
     const Calls::Point point{nodes, ranks, call->at("coll").string(), bytes};
-    const auto [found, fresh] = calls_->points.try_emplace(point, Calls::Found{at, false, {}});
-    if (fresh) calls_->order.push_back(point);
+    const auto [found, fresh] = calls.points.try_emplace(point, Calls::Found{at, false, {}});
+    if (fresh) calls.order.push_back(point);
     // The plugin's size is that of a rank's block where its bandwidth says so, and that of all of them otherwise.
     const auto bandwidth = call->find("coll_algobw_gbs");
     if (const double algbw = bandwidth ? bandwidth->number(0, 1e9) : 0; algbw > 0 && bytes > 0)
@@ -77,7 +62,72 @@ bool InspectorRecords::read(std::string_view text, const std::string& file, RowC
         found->second.slowest_us[{header->at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
     slowest = std::max(slowest, us);
   }
-  return any;
+};
+
+bool is_inspector(const json::Node& document) {
+  const auto is_record = [](const json::Node& value) {
+    return value.is_object() && (value.has("header") || value.has("coll_perf"));
+  };
+  if (!document.is_array()) return is_record(document);
+  const std::vector<json::Node> items = document.items();
+  return std::any_of(items.begin(), items.end(), is_record);
+}
+
+namespace {
+
+// The lines on which the items of a list begin that are objects.
+std::vector<std::size_t> lines_of_items(std::string_view text) {
+  std::vector<std::size_t> lines;
+  std::size_t line = 1, depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n';
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '{' || c == '[') && ++depth == 2 && c == '{')
+      lines.push_back(line);
+    else if (!quoted && (c == '}' || c == ']'))
+      --depth;
+  }
+  return lines;
+}
+
+}  // namespace
+
+bool InspectorRecords::read(const std::optional<json::Node>& whole, std::string_view text, const std::string& file,
+                            RowCollector& to) {
+  Reading reading{*calls_, to};
+  if (whole && whole->is_array()) {
+    const std::vector<std::size_t> lines = lines_of_items(text);
+    std::size_t objects = 0;
+    for (const json::Node& record : whole->items())
+      reading.add(record, {file, record.is_object() ? lines.at(objects++) : 1});
+    return reading.any;
+  }
+  if (whole) {
+    const auto above = std::count(text.begin(), text.begin() + std::ptrdiff_t(text.find('{')), '\n');
+    reading.add(*whole, {file, std::size_t(above) + 1});
+    return reading.any;
+  }
+  const std::vector<JsonText> texts = json_texts_of(text);
+  for (const JsonText& each : texts) {
+    const FilePlace at{file, each.line};
+    const auto record = [&]() -> std::optional<json::Node> {
+      try {
+        return json::Node::parse(each.text, at.text());
+      } catch (const json::InputError&) {
+        // What follows would be a part of it, were it cut short anywhere else.
+        if (&each != &texts.back() || each.text.find("\n{") != each.text.npos) throw;
+        to.skip(at, "the last record is cut short");
+        return std::nullopt;
+      }
+    }();
+    if (record) reading.add(*record, at);
+  }
+  return reading.any;
 }
 
 void InspectorRecords::finish(RowCollector& to) {

@@ -180,10 +180,9 @@ void read_rccl_tests(const json::Node& document, std::string_view text, const st
 
 bool read_rccl_tests_lines(std::string_view text, const std::string& file, RowCollector& to) {
   std::vector<RcclRecord> records;
-  for (const TextLine& line : lines_of(text)) {
-    if (words_of(line.text).empty()) continue;
-    const FilePlace at{file, line.number};
-    const json::Node record = json::Node::parse(line.text, at.text());
+  for (const JsonText& each : json_texts_of(text)) {
+    const FilePlace at{file, each.line};
+    const json::Node record = json::Node::parse(each.text, at.text());
     if (records.empty() && !has_rccl_keys(record)) return false;
     records.push_back(rccl_record(record, at));
   }

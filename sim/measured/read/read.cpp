@@ -55,13 +55,13 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
       file));
 }
 
-// Nothing where there are several: JSON lines, each of which is whole.
+// Nothing where there are several: JSON lines, each of which is whole, or objects of several lines.
 std::optional<json::Node> one_document(std::string_view text, const std::string& file) {
   try {
     return json::Node::parse(text, file);
   } catch (const json::InputError&) {
-    const std::size_t begin = std::min(text.find('{'), text.size());
-    if (text.substr(begin, text.find('\n', begin) - begin).find('}') == text.npos) throw;
+    const std::vector<JsonText> texts = json_texts_of(text);
+    if (texts.size() < 2 || words_of(texts[0].text)[0].starts_with('[') || texts[0].text.find('}') == text.npos) throw;
     return std::nullopt;
   }
 }
@@ -99,9 +99,9 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
           read_rccl_tests(*whole, text, file, to);
         else if (!whole && read_rccl_tests_lines(text, file, to))
           continue;
-        else if (whole && !(whole->is_object() && whole->has("header")))
+        else if (whole && !is_inspector(*whole))
           no_measurements(file);
-        else if (!inspector.read(text, file, to) && all.skipped.size() == skipped)
+        else if (!inspector.read(whole, text, file, to) && all.skipped.size() == skipped)
           to.remark(fmt::format("{}: looks like JSON lines of NCCL's Inspector, but none is of a call", file));
         continue;
     }

@@ -22,7 +22,8 @@ struct StatedOfRows {
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
 // - what the OSU micro-benchmarks print for collectives;
 // - what nccl-tests write with -J, rccl-tests with -Z csv and -Z json, and gccl bench with --json;
-// - JSON lines of NCCL's Inspector plugin: of each collective and size the median over its calls of the slowest rank.
+// - JSON of NCCL's Inspector plugin, a line, several lines or a list's item for each call of a rank: of each collective
+//   and size the median over its calls of the slowest rank.
 // Throws json::InputError: a file that cannot be read, is none of these, or is not what it seems to be.
 Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated);
 

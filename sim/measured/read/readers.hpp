@@ -82,12 +82,18 @@ bool is_nccl_tests_settings(const std::vector<std::string_view>& words);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 
+// JSON texts one below the other: a line for each, or as many as there are from a line "{" to the end of its object.
+struct JsonText {
+  std::size_t line;  // on which it begins
+  std::string text;
+};
+std::vector<JsonText> json_texts_of(std::string_view text);
 // The numbers of the lines in which that word stands: of a document's runs, say.
 std::vector<std::size_t> lines_with(std::string_view text, std::string_view word);
 
 bool is_nccl_tests(const json::Node& document);
 void read_nccl_tests(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
-// rccl-tests' -Z csv, and -Z json: a list, or a line for each record. Of records, whether there are any.
+// rccl-tests' -Z csv, and -Z json: a list, or texts one below the other. Of records, whether there are any.
 bool is_rccl_tests_header(const TextLine& line);
 void read_rccl_tests_table(std::string_view text, const std::string& file, RowCollector& to);
 bool is_rccl_tests(const json::Node& document);
@@ -97,17 +103,20 @@ bool read_rccl_tests_lines(std::string_view text, const std::string& file, RowCo
 bool is_bench(const json::Node& document);
 void read_bench(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
 
+bool is_inspector(const json::Node& document);
+
 // Every rank writes a file of its own, so calls are put together once all files are read.
 class InspectorRecords {
  public:
   InspectorRecords();
   ~InspectorRecords();
-  // Whether the text has any record of a call.
-  bool read(std::string_view text, const std::string& file, RowCollector& to);
+  // `whole`: nothing where the text is several JSON texts. Whether it has any record of a call.
+  bool read(const std::optional<json::Node>& whole, std::string_view text, const std::string& file, RowCollector& to);
   void finish(RowCollector& to);
 
  private:
   struct Calls;
+  struct Reading;
   std::unique_ptr<Calls> calls_;
 };
 
