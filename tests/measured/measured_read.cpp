@@ -329,6 +329,38 @@ TEST_CASE("OSU: titles name the collective, sizes per rank become nccl-tests'") 
   CHECK(has_reason(osu("MPI Non-blocking Allreduce Latency Test v7.5", full), "Non-blocking"));
 }
 
+TEST_CASE("OSU: titles without their \"#\", and tables without a title") {
+  const StatedOfRows two{.collective = {}, .nodes = 2, .cards = 4, .system = ""};
+  const std::string table = "Size       Avg Latency(us)\n1024       10.50\n";
+  for (const std::string& text : {"OSU MPI Allgather Latency Test v7.5\n" + table,
+                                  "Running the OSU tests\n\n  OSU MPI Allgather Latency Test v7.5\n  # " + table}) {
+    const Measured m = read(text, two);
+    CAPTURE(text);
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.skipped.empty());
+    CHECK(m.rows[0].kind == Collective::allgather);
+    CHECK(m.rows[0].bytes == 8 * 1024);
+    CHECK(m.rows[0].time_us == 10.50);
+    CHECK(m.rows[0].algorithm == "MPI");
+  }
+  CHECK(has_reason(read("OSU MPI Bandwidth Test v7.5\nSize  Bandwidth (MB/s)\n1  0.95\n", two),
+                   "OSU MPI Bandwidth Test"));
+  for (const std::string& header : {"# " + table, "#" + table, table}) {
+    CAPTURE(header);
+    CHECK(has_reason(read(header, two), "the file does not say which collective; state --collective"));
+    const auto bytes = [&](Collective kind) {
+      const Measured m = read(header, {.collective = kind, .nodes = 2, .cards = 4, .system = ""});
+      REQUIRE(m.rows.size() == 1);
+      CHECK(m.rows[0].time_us == 10.50);
+      CHECK(m.rows[0].algorithm == "auto");  // nobody knows of which library
+      return m.rows[0].bytes;
+    };
+    CHECK(bytes(Collective::allreduce) == 1024);
+    CHECK(bytes(Collective::alltoall) == 8 * 1024);
+    CHECK(bytes(Collective::reduce_scatter) == 1024);
+  }
+}
+
 TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
   const auto run = [](const char* more) {
     return std::string(R"({"collective":"allreduce","algorithm":"direct","bytes":64,"dtype":"f16","in_place":true,

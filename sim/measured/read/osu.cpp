@@ -38,8 +38,12 @@ class OsuReader {
       const std::vector<std::string_view> words = words_of(line.text);
       if (words.empty()) continue;
       line_ = line.number;
-      if (words[0].starts_with('#'))
-        read_comment(line.text, words);
+      if (is_osu_title(words))
+        begin_test(line.text);
+      else if (test_.empty() && is_osu_header(words))
+        begin_untitled();
+      else if (words[0].starts_with('#'))
+        read_comment(words);
       else if (!test_.empty())
         add_row({file_, line.number}, words);
       else if (is_number_row(words))
@@ -49,35 +53,41 @@ class OsuReader {
   }
 
  private:
-  void read_comment(std::string_view line, const std::vector<std::string_view>& words) {
-    // Another program's tables in the same log: Intel's benchmarks name their columns without a space.
+  void begin_untitled() {  // the collective is to be stated
+    test_ = "OSU";
+    collective_.clear();
+    type_ = Dtype::f32;
+    unknown_type_.clear();
+    other_program_ = false;
+    ++tests_;
+  }
+
+  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
+  void begin_test(std::string_view line) {
+    begin_untitled();
+    test_ = std::string(line.substr(line.find("OSU")));
+    const std::size_t version = test_.rfind(" v");
+    if (version != test_.npos) test_.resize(version);
+    while (!test_.empty() && (test_.back() == '\r' || test_.back() == ' ')) test_.pop_back();
+    collective_ = test_;
+    const std::string plain = lower_case(test_);
+    const bool other = std::any_of(std::begin(kOtherTests), std::end(kOtherTests),
+                                   [&](std::string_view word) { return plain.find(word) != plain.npos; });
+    for (const auto& [title, name] : kTitles)
+      if (!other && test_.find(title) != test_.npos && test_.find("Latency") != test_.npos) {
+        collective_ = name;
+        break;
+      }
+  }
+
+  void read_comment(const std::vector<std::string_view>& words) {
+    // Intel's benchmarks name their columns without a space.
     if (is_nccl_tests_header(words) || is_nccl_tests_settings(words) || words[0] == "#bytes" ||
         words[0] == "#repetitions") {
       if (!test_.empty())
         to_.remark(fmt::format("{}:{}: another program's table begins, which is not read", file_, line_));
       test_.clear();
       other_program_ = true;
-      return;
-    }
-    if (is_osu_title(words)) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
-      const std::size_t osu = line.find("OSU");
-      test_ = std::string(line.substr(osu));
-      const std::size_t version = test_.rfind(" v");
-      if (version != test_.npos) test_.resize(version);
-      while (!test_.empty() && (test_.back() == '\r' || test_.back() == ' ')) test_.pop_back();
-      collective_ = test_;
-      type_ = Dtype::f32;
-      unknown_type_.clear();
-      other_program_ = false;
-      ++tests_;
-      const std::string plain = lower_case(test_);
-      const bool other = std::any_of(std::begin(kOtherTests), std::end(kOtherTests),
-                                     [&](std::string_view word) { return plain.find(word) != plain.npos; });
-      for (const auto& [title, name] : kTitles)
-        if (!other && test_.find(title) != test_.npos && test_.find("Latency") != test_.npos) {
-          collective_ = name;
-          break;
-        }
       return;
     }
     if (const auto type = std::find(words.begin(), words.end(), "Datatype:");
@@ -117,13 +127,14 @@ class OsuReader {
     m.bytes = *bytes;
     m.time_us = *us;
     // A reduce-scatter's size is that of the vector; other sizes are those of what a rank sends to one other.
-    to_.add(std::move(m), collective_ != "reduce_scatter");
+    const auto kind = collective_.empty() ? to_.stated().collective : measured_collective(collective_);
+    to_.add(std::move(m), kind != Collective::reduce_scatter);
   }
 
   const std::string& file_;
   RowCollector& to_;
   std::size_t line_ = 0, tests_ = 0;
-  std::string test_, collective_;  // empty: no test's lines come here
+  std::string test_, collective_;  // empty: no test's lines come here; it is to be stated
   bool other_program_ = false;     // another program's lines come here
   Dtype type_ = Dtype::f32;
   std::string unknown_type_;
@@ -132,7 +143,14 @@ class OsuReader {
 }  // namespace
 
 bool is_osu_title(const std::vector<std::string_view>& words) {
+  if (words[0] == "OSU") return std::find(words.begin(), words.end(), "Test") != words.end();
   return words[0] == "#OSU" || (words[0] == "#" && words.size() > 1 && words[1] == "OSU");
+}
+
+bool is_osu_header(std::vector<std::string_view> words) {
+  if (words[0].starts_with('#')) words[0].remove_prefix(1);
+  if (words[0].empty()) words.erase(words.begin());
+  return words.size() > 2 && words[0] == "Size" && words[1] == "Avg" && words[2].starts_with("Latency");
 }
 
 void read_osu(std::string_view text, const std::string& file, RowCollector& to) { OsuReader(text, file, to); }

@@ -24,27 +24,23 @@ std::string_view looks_like(Format f) {
 // By what is in the file, whatever its name.
 std::optional<Format> format_of(std::string_view text, const std::string& file) {
   bool first = true;
-  std::optional<Format> commented;  // as comments say; those above a table may name any program
+  std::optional<Format> named;  // by its own lines; comments above a table may name any program
   for (const TextLine& line : lines_of(text)) {
     const std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) continue;
     if (first && (words[0].starts_with('{') || words[0] == "[" || words[0].starts_with("[{"))) return Format::json;
-    if (words[0].starts_with('#')) {
-      if (commented) continue;
-      const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
-      if (has("# gccl bench:"))
-        throw json::InputError(fmt::format(
-            "{}:{}: found the table that gccl bench prints, expected what it writes with --json", file, line.number));
-      if (is_osu_title(words)) commented = Format::osu;
-      if (is_nccl_tests_settings(words) || is_nccl_tests_header(words)) commented = Format::nccl_tests;
-    } else {
-      if (first && is_rccl_tests_header(line)) return Format::rccl_table;
-      if (first && is_table_header(line)) return Format::table;
-      first = false;
-    }
-    if (commented && !first) return commented;
+    const bool comment = words[0].starts_with('#');
+    if (!named && comment && line.text.find("# gccl bench:") != line.text.npos)
+      throw json::InputError(fmt::format(
+          "{}:{}: found the table that gccl bench prints, expected what it writes with --json", file, line.number));
+    if (!comment && first && is_rccl_tests_header(line)) return Format::rccl_table;
+    if (!comment && first && is_table_header(line)) return Format::table;
+    if (!comment) first = false;
+    if (!named && (is_osu_title(words) || is_osu_header(words))) named = Format::osu;
+    if (!named && comment && (is_nccl_tests_settings(words) || is_nccl_tests_header(words))) named = Format::nccl_tests;
+    if (named && !first) return named;
   }
-  return commented;
+  return named;
 }
 
 [[noreturn]] void no_measurements(const std::string& file) {

@@ -75,7 +75,8 @@ std::vector<CsvRecord> read_table_lines(std::string_view text, const std::string
 // Whether a line's fields are named as a table's columns are.
 bool is_table_header(const TextLine& line);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
-bool is_osu_title(const std::vector<std::string_view>& words);  // of a line that begins with "#", "# OSU MPI ..."
+bool is_osu_title(const std::vector<std::string_view>& words);  // "# OSU MPI ... Test v7.5", or the same without "#"
+bool is_osu_header(std::vector<std::string_view> words);        // "# Size  Avg Latency(us)", or the same without "#"
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
 // "# nThread 1 nGpus 8 minBytes 8 ...", with which a test begins.
 bool is_nccl_tests_settings(const std::vector<std::string_view>& words);
