@@ -129,11 +129,13 @@ WordsBefore words_before_comments(const std::vector<TextLine>& lines) {
   for (const TextLine& line : lines) {
     if (line.text.find('#') == line.text.npos) continue;
     std::vector<std::string_view> words = words_of(line.text);
+    if (is_imb_header(words)) return {};  // also "Group #bytes ..."
     const auto comment =
         std::find_if(words.begin(), words.end(), [](std::string_view word) { return word.starts_with('#'); });
     const WordsBefore here{std::size_t(comment - words.begin()), form_of(words.empty() ? "" : words[0])};
     words.erase(words.begin(), comment);
-    if (words.empty() || !(is_nccl_tests_settings(words) || is_nccl_tests_header(words) || is_osu_title(words)))
+    if (words.empty() ||
+        !(is_nccl_tests_settings(words) || is_nccl_tests_header(words) || is_osu_title(words) || is_imb_header(words)))
       continue;
     if (here.number == 0) return here;
     if (before.number == 0) before = here;

@@ -11,13 +11,14 @@
 namespace gccl::sim {
 namespace {
 
-enum class Format : std::uint8_t { table, rccl_table, nccl_tests, osu, json };
+enum class Format : std::uint8_t { table, rccl_table, nccl_tests, osu, imb, json };
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string_view looks_like(Format f) {
   return f == Format::table || f == Format::rccl_table ? "a table"
          : f == Format::osu                            ? "what an OSU benchmark prints"
+         : f == Format::imb                            ? "what Intel's MPI benchmarks print"
                                                        : "what nccl-tests print";
 }
 
@@ -37,6 +38,7 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
     if (!comment && first && is_table_header(line)) return Format::table;
     if (!comment) first = false;
     if (!named && (is_osu_title(words) || is_osu_header(words))) named = Format::osu;
+    if (!named && is_imb_header(words)) named = Format::imb;
     if (!named && comment && (is_nccl_tests_settings(words) || is_nccl_tests_header(words))) named = Format::nccl_tests;
     if (named && !first) return named;
   }
@@ -44,11 +46,11 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
 }
 
 [[noreturn]] void no_measurements(const std::string& file) {
-  throw json::InputError(fmt::format(
-      "{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-      "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of nccl-tests, "
-      "rccl-tests or gccl bench, or JSON lines of NCCL's Inspector",
-      file));
+  throw json::InputError(
+      fmt::format("{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
+                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests, an OSU benchmark or IMB-MPI1 prints, JSON of "
+                  "nccl-tests, rccl-tests or gccl bench, or JSON of NCCL's Inspector",
+                  file));
 }
 
 // Nothing where there are several: JSON lines, each of which is whole, or objects of several lines.
@@ -86,6 +88,7 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
       case Format::rccl_table: read_rccl_tests_table(text, file, to); break;
       case Format::nccl_tests: read_nccl_tests(text, file, to); break;
       case Format::osu: read_osu(text, file, to); break;
+      case Format::imb: read_imb(text, file, to); break;
       case Format::json:
         if (const auto whole = one_document(text, file); whole && is_bench(*whole))
           read_bench(*whole, text, file, to);

@@ -75,13 +75,15 @@ std::vector<CsvRecord> read_table_lines(std::string_view text, const std::string
 // Whether a line's fields are named as a table's columns are.
 bool is_table_header(const TextLine& line);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
-bool is_osu_title(const std::vector<std::string_view>& words);  // "# OSU MPI ... Test v7.5", or the same without "#"
-bool is_osu_header(std::vector<std::string_view> words);        // "# Size  Avg Latency(us)", or the same without "#"
+bool is_osu_title(const std::vector<std::string_view>& words);   // "# OSU MPI ... Test v7.5", or the same without "#"
+bool is_osu_header(std::vector<std::string_view> words);         // "# Size  Avg Latency(us)", or the same without "#"
+bool is_imb_header(const std::vector<std::string_view>& words);  // "#bytes #repetitions t_min[usec] ..."
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
 // "# nThread 1 nGpus 8 minBytes 8 ...", with which a test begins.
 bool is_nccl_tests_settings(const std::vector<std::string_view>& words);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
+void read_imb(std::string_view text, const std::string& file, RowCollector& to);
 
 // JSON texts one below the other: a line for each, or as many as there are from a line "{" to the end of its object.
 struct JsonText {

@@ -1,0 +1,158 @@
+// What IMB-MPI1 prints (its src_c/IMB_output.c). Sizes are as its user guide defines each benchmark's: a vector's of
+// Allreduce, Reduce, Bcast and Reduce_scatter, a block's of the others.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/measured/reading.hpp"
+#include "tests/support/has.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+const std::string kImbTitle = R"(#----------------------------------------------------------------
+#    Intel(R) MPI Benchmarks 2021.6, MPI-1 part
+#----------------------------------------------------------------
+# MPI Thread Environment:
+
+# Calling sequence was:
+
+# IMB-MPI1 Allreduce Bcast
+
+# MPI_Datatype                   :   MPI_BYTE
+# MPI_Datatype for reductions    :   MPI_FLOAT
+# MPI_Op                         :   MPI_SUM
+
+)";
+const std::string kImbNames = "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n";
+
+std::string imb_test(const std::string& name, int processes, const std::string& rows,
+                     const std::string& names = kImbNames) {
+  return "#----------------------------------------------------------------\n# Benchmarking " + name +
+         " \n# #processes = " + std::to_string(processes) +
+         " \n# ( 4 additional processes waiting in MPI_Barrier)\n"
+         "#----------------------------------------------------------------\n" +
+         names + rows + "\n\n";
+}
+
+const std::string kImbRow = "         4096         1000        12.02        27.01        19.67\n";
+
+StatedOfRows on(std::optional<Rank> nodes, std::optional<Rank> cards) {
+  return {.collective = {}, .nodes = nodes, .cards = cards, .system = ""};
+}
+
+}  // namespace
+
+TEST_CASE("IMB: the slowest process's time of each size, of the processes that a test names") {
+  const Measured m = read(
+      kImbTitle +
+          imb_test("Allreduce", 8, "            0         1000         0.03         0.05         0.04\n" + kImbRow) +
+          imb_test("Bcast", 16, "            1          640        55.95        57.01        56.52\n") +
+          "# All processes entering MPI_Finalize\n",
+      on({}, 4));
+  REQUIRE(m.rows.size() == 2);
+  CHECK(m.remarks.empty());
+  CHECK(m.rows[0].kind == Collective::allreduce);
+  CHECK(m.rows[0].nodes == 2);
+  CHECK(m.rows[0].cards == 4);
+  CHECK(m.rows[0].bytes == 4096);
+  CHECK(m.rows[0].time_us == 27.01);
+  CHECK(m.rows[0].dtype == Dtype::f32);
+  CHECK(m.rows[0].algorithm == "MPI");
+  CHECK(m.rows[0].at.line == 21);
+  CHECK(m.rows[1].kind == Collective::broadcast);
+  CHECK(m.rows[1].nodes == 4);
+  CHECK(m.rows[1].bytes == 1);
+  CHECK(m.rows[1].time_us == 57.01);
+  CHECK(m.rows[1].dtype == Dtype::u8);
+  CHECK(m.rows[1].test != m.rows[0].test);
+  REQUIRE(m.skipped.size() == 1);
+  CHECK(m.skipped[0].at.line == 20);
+  CHECK(has_reason(m, "of 0 bytes"));
+}
+
+TEST_CASE("IMB: sizes of a block become those of all, those of a vector stay") {
+  const auto bytes = [](const std::string& name) {
+    return read(imb_test(name, 8, kImbRow), on(2, {})).rows.at(0).bytes;
+  };
+  for (const char* vector : {"Allreduce", "Reduce", "Bcast", "Reduce_scatter", "Sendrecv"})
+    CHECK(bytes(vector) == 4096);
+  for (const char* blocks :
+       {"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Gather", "Scatter", "Reduce_scatter_block"})
+    CHECK(bytes(blocks) == 8 * 4096);
+  const Measured barrier = read(imb_test("Barrier", 8, "         1000        22.93        22.95        22.94\n",
+                                         " #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"),
+                                on(2, {}));
+  REQUIRE(barrier.rows.size() == 1);
+  CHECK(barrier.rows[0].time_us == 22.95);
+  const Measured doubles =
+      read("# MPI_Datatype for reductions    :   MPI_DOUBLE\n" + imb_test("Allreduce", 8, kImbRow), on(2, {}));
+  CHECK(doubles.rows.at(0).dtype == Dtype::f64);
+  CHECK(read("# IMB-MPI1-GPU Allreduce\n" + imb_test("Allreduce", 8, kImbRow), on(2, {})).rows.at(0).algorithm ==
+        "auto");
+}
+
+TEST_CASE("IMB: processes are put on as many nodes as are stated") {
+  const std::string eight = imb_test("Allreduce", 8, kImbRow);
+  CHECK(read(eight, on(4, {})).rows.at(0).cards == 2);
+  CHECK(read(eight, on(4, 2)).rows.at(0).nodes == 4);
+  CHECK(has_reason(read(eight), "state --nodes or --cards-per-node"));
+  CHECK(has_reason(read(eight, on(2, 8)), "on other than 16 ranks"));
+  CHECK(has_reason(read(eight, on(3, {})), "different numbers of ranks"));
+  CHECK(has_reason(read(eight, on({}, 16)), "on other than 16 cards of a node"));
+  CHECK(has_reason(read(imb_test("Allreduce", 1, kImbRow), on(1, {})), "on one rank"));
+  CHECK(has_reason(read(imb_test("Allreduce", 2000000000, kImbRow), on(1, {})), "on more than 1048576 ranks"));
+  CHECK(has_reason(read(imb_test("Allreduce", 2000000000, kImbRow)), "on more than 1048576 ranks"));
+  // A table alone, without what stands above it.
+  const Measured alone =
+      read(kImbNames + kImbRow, {.collective = Collective::reduce_scatter, .nodes = 2, .cards = 4, .system = ""});
+  REQUIRE(alone.rows.size() == 1);
+  CHECK(alone.rows[0].bytes == 4096);
+  CHECK(has_reason(read(kImbNames + kImbRow), "state --collective, --nodes and --cards-per-node"));
+}
+
+TEST_CASE("IMB: what is no collective of all processes, or no whole line, is skipped with its line") {
+  const auto reason = [](const std::string& text, std::string_view part, std::size_t line) {
+    const Measured m = read(text, on(2, {}));
+    CAPTURE(text);
+    CHECK(m.rows.empty());
+    REQUIRE(m.skipped.size() == 1);
+    CHECK(has(m.skipped[0].reason, part));
+    CHECK(m.skipped[0].at.line == line);
+  };
+  reason(imb_test("PingPong", 2, "         4096         1000         1.72       4.64\n",
+                  "       #bytes #repetitions      t[usec]   Mbytes/sec\n"),
+         "no column t_max[usec]", 7);
+  reason(imb_test("Gatherv", 4, kImbRow), "no counterpart of the collective \"Gatherv\"", 7);
+  reason(imb_test("Exchange", 4, kImbRow), "no counterpart of the collective \"Exchange\"", 7);
+  reason(imb_test("Allreduce", 4, "  4096  out-of-mem.; needed X=   4.001 GB; use flag \"-mem X\"\n"),
+         "not a line of IMB's table: expected the 5 numbers", 7);
+  reason(imb_test("Allreduce", 4, "  4096  1000   12.02\n"), "not a line of IMB's table", 7);
+  reason(imb_test("Allreduce", 4, "  4096  1000   12.02  27.01  19.67  1.00\n",
+                  "  #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]  defects\n"),
+         "wrong elements", 7);
+  reason(imb_test("Allreduce", 4, "     0   4096  1000   12.02  27.01  19.67\n",
+                  "  Group  #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"),
+         "several communicators", 7);
+  reason("# MPI_Datatype for reductions : MPI_LONG_DOUBLE\n" + imb_test("Reduce", 4, kImbRow),
+         "element type \"MPI_LONG_DOUBLE\"", 8);
+  reason(imb_test("Allreduce", 4, "4096 1000 12.02 27.01 19.67\n", "#bytes #repetitions\n"), "no column t_max[usec]",
+         7);
+}
+
+TEST_CASE("IMB: tables of other programs in the same log are named, and their rows listed") {
+  const std::string osu = "# OSU MPI Allreduce Latency Test v7.5\n# Size       Avg Latency(us)\n1024   3.25\n";
+  const Measured m = read(imb_test("Allreduce", 8, kImbRow) + osu + imb_test("Bcast", 8, kImbRow), on(2, 4));
+  CHECK(m.rows.size() == 2);
+  REQUIRE(m.remarks.size() == 1);
+  CHECK(has(m.remarks[0], ":10: another program's table begins"));
+  CHECK(has_reason(m, "of another program's table"));
+  CHECK(m.skipped.size() == 1);
+  const Measured reverse = read(osu + imb_test("Bcast", 8, kImbRow), on(2, 4));
+  REQUIRE(reverse.rows.size() == 1);
+  CHECK(reverse.rows[0].time_us == 3.25);
+  CHECK(has_reason(reverse, "of another program's table"));
+}
