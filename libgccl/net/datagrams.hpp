@@ -28,6 +28,11 @@ class Datagrams {
   int second_error() const { return second_error_; }
   // No rank needs that socket. Before anybody sends.
   void close_second() { second_.reset(); }
+  // What others send is refused from now on, and nothing is sent. While no other thread is in any of these functions.
+  void close() {
+    fd_.reset();
+    second_.reset();
+  }
   int family() const { return both_ ? 0 : family_; }  // of the first socket; 0: it reaches both
   int fd() const { return fd_.get(); }
   int second_fd() const { return second_.get(); }  // -1: there is none; nothing comes to it but errors

@@ -170,4 +170,27 @@ TEST_CASE("without threads to be had, starting is an error, and no thread stays 
   });
 }
 
+TEST_CASE("ranks that agree or shrink go on without one that finds no thread for it, while that lives") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const bool agrees : {true, false})
+      check({.size = 3, .backends = backends}, [=](int rank) {
+        GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+        if (rank == 1) no_more_threads();
+        std::uint64_t flags = 1;
+        const GCCL_Result result = agrees ? GCCL_Comm_agree(world, &flags) : GCCL_Comm_shrink(world, &smaller);
+        if (rank == 1) {
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          RANK_CHECK(says("thread"));
+        } else {
+          RANK_CHECK(result == (agrees ? GCCL_ERR_PEER_LOST : GCCL_SUCCESS));
+          if (agrees) RANK_CHECK(says("lost rank 1"));
+          if (smaller) RANK_SUCCESS(GCCL_Barrier(smaller));
+        }
+        RANK_SUCCESS(GCCL_Barrier(world));  // it has not ended, and can do everything else
+        if (rank == 1) RANK_CHECK(GCCL_Comm_agree(world, &flags) == GCCL_ERR_SYSTEM);
+        if (smaller) RANK_SUCCESS(GCCL_Comm_free(&smaller));
+        ::_exit(any_reported());
+      });
+}
+
 }  // namespace

@@ -179,8 +179,16 @@ void Recovery::start_thread() {
     else
       all_watched_ = false;
   }
-  thread_ = own_thread([this] { serve(); });
+  try {
+    thread_ = own_thread([this] { serve(); });
+  } catch (const std::system_error& e) {
+    throw std::system_error(e.code(), "a thread that answers ranks which agree or shrink (see ulimit -u and -v)");
+  }
 }
+
+// The program of a rank whose calls go on no more need not end with them. Others are refused what they send here, as by
+// one that has left, and so they go on without it.
+void Recovery::resign() { datagrams_->close(); }
 
 // What runs short of memory half way is not known any more: then no call goes on, and none waits.
 void Recovery::serve() noexcept {
@@ -191,6 +199,7 @@ void Recovery::serve() noexcept {
     if (!lock.owns_lock()) lock.lock();
     ended_ = caught();
   }
+  if (!ended_.ok()) resign();
   changed_.notify_all();
 }
 
@@ -436,8 +445,8 @@ Status Recovery::agree(CommunicatorCore& c, std::uint64_t* flags) {
   const std::vector<Rank> lost = c.lost();
   const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;
   std::unique_lock lock(mutex_);
-  Group& g = group_of(c.members());
   const Whole whole(*this);
+  Group& g = group_of(c.members());
   if (Status s = prepare_call(g, lost); !s.ok()) return s;
   const CallScope call(g, lock);
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);

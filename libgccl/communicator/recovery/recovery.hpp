@@ -113,8 +113,11 @@ class Recovery {
     explicit Whole(Recovery& recovery) : recovery_(recovery) {}
     ~Whole() {
       if (std::uncaught_exceptions() == before_) return;
-      recovery_.ended_ = Status::error_or_code("out of memory", GCCL_ERR_SYSTEM);
-      recovery_.wake();
+      recovery_.ended_ = Status::error_or_code("an earlier call ran out of memory or threads", GCCL_ERR_SYSTEM);
+      if (recovery_.thread_.joinable())
+        recovery_.wake();
+      else
+        recovery_.resign();
     }
     Whole(const Whole&) = delete;
 
@@ -167,6 +170,7 @@ class Recovery {
   void serve() noexcept;
   void serve_once(std::unique_lock<std::mutex>& lock);
   void start_thread();
+  void resign();
   void read_some();
   void dispatch(std::span<const std::byte> bytes, const SocketAddress& at);
   // Whether the system says here when that rank's process ends.

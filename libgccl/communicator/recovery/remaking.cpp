@@ -104,8 +104,8 @@ Status Recovery::remake(CommunicatorCore& parent, Making& making, std::int64_t u
   // and waits for connections to close.
   std::unique_ptr<CommunicatorCore> made;
   std::unique_lock lock(mutex_);
-  Group& g = group_of(parent.members());
   const Whole whole(*this);
+  Group& g = group_of(parent.members());
   if (Status s = prepare_call(g, lost); !s.ok()) return s;
   const CallScope call(g, lock);
   for (;;) {

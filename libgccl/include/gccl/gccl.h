@@ -187,7 +187,9 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * The others go on where they are more than half of comm, or half with its first rank, or where every other process is
  * known to have ended; else the calls return GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these
  * calls starts a thread. One that takes longer than the time limit ends comm and all later ones of them with
- * GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. */
+ * GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. A rank that runs short of memory or threads
+ * in GCCL_Comm_agree, _shrink or _grow gets GCCL_ERR_SYSTEM from it and from all later ones; the others go on without
+ * that rank, as without one that has left, or get an error. */
 
 /* Ends all operations of comm on every rank with GCCL_ERR_REVOKED, also those of ranks that wait for others than the
  * failed ones. Local; one rank suffices. */
