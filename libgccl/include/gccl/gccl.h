@@ -285,9 +285,10 @@ GCCL_API GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function funct
 /* `bytes` bytes (at least 1), zeroed, at the beginning of a page. Any buffer may lie in such memory, or part of it;
  * from 32 KiB on, in messages between two ranks from 512 KiB on, other ranks of the machine read from it directly
  * instead of asking the system for a copy, which makes large collectives up to twice as fast. As good as ordinary
- * memory for everything else; a child process shares it with its parent, where it would have got a copy. Before or
- * after GCCL_Init; any thread. Errors: GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo:
- * MemAvailable and SwapFree). */
+ * memory for everything else; a child process shares it with its parent, where it would have got a copy. Its pages stay
+ * where they are: nothing else is mapped over them, nor are they moved (mmap with MAP_FIXED, mremap), as other ranks
+ * would go on reading what was there. Before or after GCCL_Init; any thread. Errors: GCCL_ERR_SYSTEM when the machine
+ * has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
 /* What GCCL_Mem_alloc gave, or null. No operation on it may be in flight. Other ranks let go of it with the next
  * message that they read from this rank's memory, on each communicator on which they have read from it, or when that is
