@@ -252,7 +252,7 @@ void CommunicatorCore::abort(int code) noexcept {
   operations_.failure().ask_abort(code);
   {  // The other ranks get it at once; a thread that waits here finds out at its next poll.
     std::lock_guard lock(abort_mutex_);
-    abort_ports(*team_.ports, Failure::abort_by(rank(), code));
+    abort_ports(*team_.ports, Failure::abort_by(team_.members, code));
   }
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) operations_.make_progress();
 }

@@ -128,7 +128,7 @@ class CommunicatorCore {
   // Not ok where it was called on this rank. Any thread.
   Status asked_to_abort() const noexcept {
     const Failure& f = operations_.failure();
-    return f.abort_asked() ? f.aborted(rank()) : Status();
+    return f.abort_asked() ? f.aborted(team_.members) : Status();
   }
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;

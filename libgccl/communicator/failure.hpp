@@ -10,6 +10,7 @@
 
 #include "gccl/backend.h"
 #include "libgccl/base/status.hpp"
+#include "libgccl/communicator/recovery/members.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {
@@ -61,12 +62,17 @@ class Failure {
   bool abort_asked() const { return (stops_.load(std::memory_order_relaxed) & kAbort) != 0; }
   // It has failed, or an abort is asked for: nothing begins. One load, for the shortest calls.
   bool stopped() const { return stops_.load(std::memory_order_relaxed) != 0; }
-  Status aborted(Rank rank) const noexcept {
-    return Status::error_or_code(abort_by(rank, code_.load()).text, GCCL_ERR_ABORTED);
+  // By this rank of them.
+  Status aborted(const Members& members) const noexcept {
+    return Status::error_or_code(abort_by(members, code_.load()).text, GCCL_ERR_ABORTED);
   }
-  static GCCL_Fault abort_by(Rank rank, int code) noexcept {
+  // Needs no memory.
+  static GCCL_Fault abort_by(const Members& members, int code) noexcept {
+    const Rank rank = members.rank, world = members.world_rank[rank];
     GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank, .text = {}};
-    std::snprintf(f.text, sizeof f.text, "GCCL_Abort was called on rank %u with code %d", rank, code);
+    char in_world[32] = "";
+    if (world != rank) std::snprintf(in_world, sizeof in_world, " (world rank %u)", world);
+    std::snprintf(f.text, sizeof f.text, "GCCL_Abort was called on rank %u%s with code %d", rank, in_world, code);
     return f;
   }
 

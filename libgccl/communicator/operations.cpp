@@ -336,7 +336,7 @@ Progress Operations::make_progress() noexcept {
 Progress Operations::advance() {
   if (!failure_.none()) return Progress::nothing;
   if (failure_.abort_asked()) {
-    break_down(failure_.aborted(team_.rank()), team_.rank(), true);
+    break_down(failure_.aborted(team_.members), team_.rank(), true);
     failure_.acknowledge();
     return Progress::something;
   }
