@@ -100,7 +100,8 @@ std::string stated_plan(const Node& row, const std::string& algorithm) {
 std::string failure(const Node& row) {
   if (const auto wrong = optional_number(row, "wrong")) return counted(wrong, "wrong element");
   const auto faults = row.find("faults");
-  return faults && faults->raw().value("completed", true) == false ? "not completed" : "";
+  const auto completed = faults ? faults->find("completed") : std::nullopt;
+  return completed && !completed->boolean() ? "not completed" : "";
 }
 
 DocumentTimes of_result(const Node& document) {

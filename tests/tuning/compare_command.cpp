@@ -167,6 +167,14 @@ TEST_CASE("compare puts rows side by side that state the same, and says which ar
     CHECK(c["slower"].empty());
   }
   CHECK(compared({ends(false, 1)}, {ends(true, 100)})["slower"].empty());
+  for (const auto& [odd, place] :
+       {std::pair<Json, const char*>({{"completed", Json::array({false})}}, "/completed: found"),
+        {Json::array({1}), ": found [1], expected an object"}}) {
+    const Ended refused =
+        run_gccl({"compare", result("a.json", {ends(true, 100)}), result("b.json", {{{"faults", odd}}})});
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(refused.err.find(fmt::format("b.json: /runs/0/faults{}", place)) != std::string::npos, refused.err);
+  }
   CHECK(compared({ends(false, 1)}, {ends(false, 2)})["slower"].size() == 1);
   const Ended e = run_gccl({"compare", result("a.json", {ends(true, 100)}), result("b.json", {ends(false, 1)})});
   CHECK(e.out.find(
