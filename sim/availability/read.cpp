@@ -12,7 +12,7 @@ constexpr std::string_view kAvailabilityPolicies[] = {"restart", "shrink", "spar
 constexpr double kFailuresMax = 1e9;  // minutes of computing
 
 double seconds(const json::Node& node, double least = 0) {
-  const double s = double(node.nanos(1e9)) * 1e-9;
+  const double s = double(node.nanos(1e9)) / 1e9;  // exact where it is whole, as times 1e-9 is not
   if (s < least) node.fail(fmt::format("found {} s, expected at least {} s", s, least));
   return s;
 }

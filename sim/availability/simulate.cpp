@@ -136,6 +136,7 @@ double failures_per_second(const AvailabilityStudy& s, std::uint64_t cards) {
 }
 
 double daly_goodput(double interval, double write, double restart, double mttf) {
+  if (std::isinf(mttf)) return interval / (interval + write);  // the limit
   return interval / (mttf * std::exp(restart / mttf) * std::expm1((interval + write) / mttf));
 }
 double young_interval(double write, double mttf) { return std::sqrt(2 * write * mttf); }

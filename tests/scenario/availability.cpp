@@ -175,6 +175,23 @@ TEST_CASE("without failures all time goes into work and checkpoints, and what a 
   CHECK(found["expectations"][0]["ok"] == false);
 }
 
+TEST_CASE("rates so low that no number has the time between failures leave all time to work and checkpoints") {
+  Json document = kStudy;
+  document["checkpoint"] = {{"every_s", {60, 120, 4800, 9600}}, {"write_s", 5}};
+  AvailabilityStudy s = study_of(document);
+  s.rates.causes = {{.name = "never", .per_node_day = 1e-308}};
+  const Json found = availability_json(s, simulate(s));
+  for (std::size_t i = 0; i < s.intervals.size(); ++i) {
+    const Json& setting = found["settings"][i];
+    CHECK(setting["every_s"] == document["checkpoint"]["every_s"][i]);  // as it was stated, to the last digit
+    const double every = setting["every_s"];
+    REQUIRE(setting["daly_percent"].is_number());
+    CHECK(setting["daly_percent"].get<double>() == doctest::Approx(100 * every / (every + 5)));
+    CHECK(setting["goodput_percent"].get<double>() == doctest::Approx(100 * every / (every + 5)).epsilon(1e-3));
+  }
+  CHECK(availability_text(found).find("nan") == std::string::npos);
+}
+
 TEST_CASE("a chart of settings that all keep everything ends, and has a scale") {
   Json document = kStudy;
   document.update({{"cards", 8}, {"days", 0.01}, {"replicas", 1}, {"spares", 0}});
