@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/base/limits.hpp"
@@ -262,7 +264,12 @@ void read_chakra_keys(const json::Node& node, LlmWorkload& w) {
   const json::Node c = node.at("chakra");
   c.allow({"prefix", "communicators"});
   ChakraTraces t{.prefix = c.at("prefix").path(), .communicators = {}};
-  if (const auto n = c.find("communicators")) t.communicators = n->path();
+  if (const auto n = c.find("communicators")) {
+    t.communicators = n->path();
+    std::error_code error;
+    if (!std::filesystem::exists(*t.communicators, error))
+      n->fail(fmt::format("there is no file {}", t.communicators->string()));
+  }
   w.phase = Phase::prefill;
   w.parallel.data = chakra_ranks(t.prefix);
   w.global_batch = w.parallel.data;

@@ -182,6 +182,8 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   check_refused({"run", apart.file}, "g.json: /: a communicator without a name");
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
+  refused(good, good, "/chakra/communicators: there is no file",
+          R"({"chakra": {"prefix": "t", "communicators": "other.json"}})");
   refused(good, good, "\"sequence\"", R"({"sequence": 5})");
   const TwoRanks many(good, good, R"({"cluster": "pcie-box"})");
   for (int rank = 2; rank < 9; ++rank) many.folder.write(fmt::format("t.{}.et", rank), good);
