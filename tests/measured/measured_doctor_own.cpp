@@ -261,3 +261,20 @@ TEST_CASE("where a call ended on one rank before it began on another, clocks dif
   CHECK(found(dumps(60, 1)) == "waits [0,1]");
   CHECK(found(dumps(60, 61)) == "late [1]; slow [1]");
 }
+
+TEST_CASE("the order of the files decides nothing, where two groups are held up alike") {
+  std::vector<Json> dumps;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int peer = rank ^ 1;
+    dumps.push_back(
+        dump(rank, rank % 2 ? Json::array() : Json::array({waiting_for(peer, call(1, "started", 0))}), 0, 4));
+    dumps.back()["communicators"][0].update({{"id", rank < 2 ? "bb" : "cc"}, {"world", false}, {"rank", rank % 2}});
+    dumps.back()["communicators"][0]["ranks"] = {rank & 2, (rank & 2) + 1};
+  }
+  const std::string by_rank = found(dumps);
+  CHECK(by_rank == "missing [1]; missing [3]");
+  std::vector<Json> others(dumps.rbegin(), dumps.rend());
+  CHECK(found(others) == by_rank);
+  std::swap(others[0], others[2]);
+  CHECK(found(others) == by_rank);
+}

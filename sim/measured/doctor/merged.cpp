@@ -49,22 +49,23 @@ std::map<std::uint32_t, const DumpOfRank*> by_rank(const std::vector<DumpOfRank>
 
 // PyTorch's split_group names all groups that one call makes alike: they have no rank in common. Where a dump does not
 // say who is in a group, anybody who left one may be.
-std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
+// Groups are in the order of ranks, not of files: it is that of findings which explain as much.
+std::vector<MergedGroup> groups_of(const std::map<std::uint32_t, const DumpOfRank*>& dumps) {
   std::vector<MergedGroup> groups;
   Ranks anybody;
-  for (const DumpOfRank& d : dumps) anybody.insert(d.rank);
-  for (const DumpOfRank& d : dumps) {
-    for (const DumpedGroup& g : d.groups) {
+  for (const auto& [rank, d] : dumps) anybody.insert(rank);
+  for (const auto& [rank, d] : dumps) {
+    for (const DumpedGroup& g : d->groups) {
       const Ranks ranks = g.ranks.empty() ? anybody : Ranks(g.ranks.begin(), g.ranks.end());
       auto found = groups.begin();
       while (found != groups.end() && (found->name != g.name || apart(found->ranks, ranks))) ++found;
       if (found == groups.end()) found = groups.insert(groups.end(), {.name = g.name, .ranks = ranks, .of = {}});
-      if (found->ranks != ranks || !ranks.contains(d.rank))
+      if (found->ranks != ranks || !ranks.contains(rank))
         throw json::InputError(
             fmt::format("{}: group {} has {}, expected {} as in the others' dumps, with rank {} among them: are these "
                         "dumps of one job?",
-                        d.file, g.name, ranks_text(ranks), ranks_text(found->ranks), d.rank));
-      found->of[d.rank] = &g;
+                        d->file, g.name, ranks_text(ranks), ranks_text(found->ranks), rank));
+      found->of[rank] = &g;
     }
   }
   std::map<std::string, std::size_t> named;
@@ -131,7 +132,7 @@ bool MergedGroup::clocks_differ() const {
 MergedDumps::MergedDumps(const std::vector<DumpOfRank>& dumps) {
   require_one_world(dumps);
   of = by_rank(dumps);
-  current = groups = groups_of(dumps);
+  current = groups = groups_of(of);
   for (const MergedGroup& g : groups) add_outdated(g, &outdated);
   for (MergedGroup& g : current) std::erase_if(g.of, [&](const auto& x) { return outdated.contains(x.first); });
 }
