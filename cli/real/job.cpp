@@ -391,13 +391,7 @@ void Job::run() {
     if (sim::begins_before_start(plan_.faults[i])) begin_fault(i, now_ns());
   began_ = now_ns();
   shared_->go = 1;
-  if (plan_.recovery.heal > 0)
-    later(began_ + real(plan_.recovery.heal), [this] {
-      for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-        end_fault(i);
-        over_[i] = true;
-      }
-    });
+  if (plan_.recovery.heal > 0) later(began_ + real(plan_.recovery.heal), [this] { heal(); });
   Nanos last = plan_.recovery.heal;
   for (const sim::Fault& f : plan_.faults) last = std::max(last, f.at + f.lasts);
   const Nanos computing = plan_.compute * Nanos(workload_.operations.size());

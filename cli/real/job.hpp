@@ -78,6 +78,8 @@ class Job {
   // inflict.cpp
   void begin_fault(std::size_t i, Nanos when);
   void end_fault(std::size_t i);
+  void heal();
+  Nanos lasting(std::size_t fault) const;
   void crash(Rank r, Nanos when);
   bool waits_as_spare(Rank r) const { return r >= ranks() && !state_[r].started && !spares_.lost(r); }
   void replace(Rank r, Nanos when);
@@ -111,6 +113,7 @@ class Job {
   sim::Spares spares_;
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
+  bool healed_ = false;                              // all that could end has ended
   std::vector<sim::FaultEvent> events_;              // of faults, at real times
   std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
   std::set<Rank> lost_with_node_;                    // cut off before their processes end

@@ -74,6 +74,13 @@ done
 # One system says who has ended: the last one goes on.
 scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
 "$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
+# What strikes in the simulation before all is healed strikes here, though a process that joins took longer: a stop, which
+# ends as early, and a crash.
+scenario healed "$(run allreduce "$crash"', {"kind": "pause", "rank": 1, "at_us": "35ms", "for_us": "500ms"},
+  {"kind": "rank_crash", "rank": 3, "at_us": "36ms"}' "$lived, \"dead\": [2, 3]" 'rejoin", "heal_us": "37ms", "limit_us": "20s' ', "compute_us": "10ms"')"
+sed -i 's/"200ms"/"2s"/' "$work/healed.json"  # its times are real ones
+"$gccl" run "$work/healed.json" --engine real >"$work/out" || fail "faults before the healing: exit code $?, $(cat "$work/out")"
+if ! grep -q 'rank 1 goes on' "$work/out"; then fail "what is healed: $(cat "$work/out")"; fi
 # An expectation that does not hold is seen.
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
