@@ -63,6 +63,7 @@ void Job::start_anew(Rank r) {
     while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   heed_all();  // what the one before had to say
+  shared_->heeded[r] = 0;
   s.pid = -1;
   buried_.emplace_back(r, std::move(s));
   s = {};
@@ -101,9 +102,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       for (const Rank r : hit) {
         if (!state_[r].alive || state_[r].pid <= 0) continue;
         if (for_long) hurts_.hurt(r, when, until);
-        const Strike* const strike = strike_of(i);
-        const bool stops_itself = strike && strike->signal == SIGSTOP;
-        if (!stops_itself) kill(state_[r].pid, SIGSTOP);
+        kill(state_[r].pid, SIGSTOP);
         if (state_[r].stopped_by.empty()) state_[r].stopped_at = when;
         state_[r].stopped_by.insert(i);
       }
@@ -177,15 +176,11 @@ void Job::end_fault(std::size_t i) {
   }
 }
 
-// When the last of the faults ends that have stopped it. A rank that stops itself says so before; what comes before its
-// stop would not end it.
+// When the last of the faults ends that have stopped it.
 void Job::resume(Rank r, std::size_t fault) {
   RankState& s = state_[r];
   if (!s.stopped_by.contains(fault) || s.pid <= 0) return;
   if (s.stopped_by.size() > 1) return void(s.stopped_by.erase(fault));
-  siginfo_t info{};
-  if (waitid(P_PID, id_t(s.pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
-    return later(now_ns() + kNsPerMs, [this, r, fault] { resume(r, fault); });
   s.stopped_by.clear();
   shared_->stood[r] += now_ns() - s.stopped_at;
   kill(s.pid, SIGCONT);

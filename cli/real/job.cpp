@@ -266,6 +266,7 @@ void Job::heed(const Report& report) {
         later(report.time + real(f.at), [this, i] { begin_fault(i, now_ns()); });
       else
         begin_fault(i, report.time);
+      ++shared_->heeded[report.rank];
       break;
     }
     case Kind::works:

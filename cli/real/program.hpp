@@ -32,7 +32,9 @@ struct Strike {
   std::size_t fault = 0;
   Rank rank = 0;  // whose moment it is
   Moment moment;
-  int signal = 0;  // what this rank sends itself then; 0: it only reports, and the coordinator acts
+  // SIGKILL: this rank ends itself then. SIGSTOP: it waits until the coordinator has stopped it. 0: it only reports,
+  // and the coordinator acts.
+  int signal = 0;
   // A rank that is stopped then reports nothing: the coordinator acts so long after this stop of it has begun.
   std::optional<std::size_t> stop = {};
   Nanos delay = 0;
@@ -83,6 +85,7 @@ struct Shared {
   std::atomic<int> go, end;
   std::atomic<double> slowdown[kProcessesMax];  // of a rank's own work, spares included
   std::atomic<Nanos> stood[kProcessesMax];      // a rank's process was stopped for so long in all
+  std::atomic<int> heeded[kProcessesMax];       // so many of the strikes that it reported
 };
 
 struct RankProgram {

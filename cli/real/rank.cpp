@@ -45,13 +45,19 @@ void write_report(Report r) {
 Report strike_report;
 volatile int strike_signal = 0;
 volatile sig_atomic_t strike_pending = 0;
+int strikes_reported = 0;
+Shared* shared = nullptr;
 
+// A rank that sent itself SIGSTOP could do so after the SIGCONT, where another stop had come in between.
 void strike(int) {
   if (!strike_pending) return;
   strike_pending = 0;
   const int error = errno;
+  ++strikes_reported;
   write_report(strike_report);
-  if (strike_signal) ::kill(getpid(), strike_signal);
+  if (strike_signal == SIGKILL) ::kill(getpid(), SIGKILL);
+  if (strike_signal == SIGSTOP)
+    while (shared->heeded[strike_report.rank] < strikes_reported && !shared->end) sleep_for(kLook / 10);
   errno = error;
 }
 
@@ -409,6 +415,7 @@ void RankLife::run() {
 
 void run_rank(const RankProgram& program) {
   report_pipe = program.reports;
+  shared = program.shared;
   struct sigaction action {};
   action.sa_handler = strike;
   action.sa_flags = SA_RESTART;

@@ -74,6 +74,19 @@ done
 # One system says who has ended: the last one goes on.
 scenario most "$(run allreduce '{"kind": "rank_crash", "ranks": [0, 1, 2], "at_us": "5ms"}' "$lived, \"dead\": [0, 1, 2]" shrink ', "compute_us": "3ms"')"
 "$gccl" run "$work/most.json" --engine real --quiet || fail "three of four ranks crash: exit code $?"
+# A rank that is slow to stop is hit by a second stop first; both end.
+twice='{"kind": "pause", "rank": 1, "at_us": "7ms", "for_us": "20ms"}, {"kind": "pause", "rank": 1, "at_us": "7001us", "for_us": "20ms"}'
+scenario twice "$(run allreduce "$twice" "$lived, \"dead\": []" 'shrink", "limit_us": "600ms' ', "compute_us": "5ms"')"
+if [ -z "${GCCL_TEST_SANITIZED:-}" ]; then
+  echo '#include <sys/syscall.h>
+  #include <unistd.h>
+  extern "C" ssize_t write(int file, const void* data, size_t bytes) {
+    const ssize_t written = syscall(SYS_write, file, data, bytes);
+    if (bytes > 250 && bytes < 500) usleep(10000);  // a report
+    return written;
+  }' | c++ -shared -fPIC -x c++ - -o "$work/slow.so"
+  LD_PRELOAD=$work/slow.so "$gccl" run "$work/twice.json" --engine real --quiet || fail "two stops at once: exit code $?"
+fi
 # What strikes in the simulation before all is healed strikes here, though a process that joins took longer: a stop, which
 # ends as early, and a crash.
 scenario healed "$(run allreduce "$crash"', {"kind": "pause", "rank": 1, "at_us": "35ms", "for_us": "500ms"},
