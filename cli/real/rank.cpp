@@ -102,6 +102,7 @@ class RankLife {
     return std::size_t(std::find(members_.begin(), members_.end(), std::int32_t(r)) - members_.begin());
   }
   bool compute();
+  void lag(Nanos took);
   bool operate();
   GCCL_Result call(const RankCall& c, const void* in, void* out);
   std::optional<std::uint64_t> agree(std::uint64_t flags);
@@ -240,6 +241,17 @@ bool RankLife::compute() {
   }
 }
 
+// What a straggler that computes nothing needs longer for what took so long: until it is one no more, or others fail.
+void RankLife::lag(Nanos took) {
+  double left = double(took) * (1 - 1 / slowdown());
+  for (Nanos last = own_time(); left > 0 && !failures_known(comm_);) {
+    sleep_for(Nanos(std::min(double(kLook), left * slowdown() + 1)));
+    const Nanos now = own_time();
+    left -= double(now - last) / slowdown();
+    last = now;
+  }
+}
+
 GCCL_Result RankLife::call(const RankCall& c, const void* in, void* out) {
   const auto dtype = GCCL_Dtype(c.dtype);
   const auto op = GCCL_Op(c.reduction);
@@ -284,7 +296,7 @@ bool RankLife::operate() {
   say_of_links();
   if (result == GCCL_SUCCESS) {
     took_.push_back(took);
-    if (program_.compute == 0 && slowdown() > 1) sleep_for(Nanos((slowdown() - 1) * double(took)));
+    if (program_.compute == 0) lag(took);
     say(Report::Kind::done, next_,
         bench::count_wrong(c.call, c.dtype, c.reduction, Rank(size), Rank(rank), out_.data(), salt));
     reach(At::done, next_);

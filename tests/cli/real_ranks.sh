@@ -94,6 +94,9 @@ scenario healed "$(run allreduce "$crash"', {"kind": "pause", "rank": 1, "at_us"
 sed -i 's/"200ms"/"2s"/' "$work/healed.json"  # its times are real ones
 "$gccl" run "$work/healed.json" --engine real >"$work/out" || fail "faults before the healing: exit code $?, $(cat "$work/out")"
 if ! grep -q 'rank 1 goes on' "$work/out"; then fail "what is healed: $(cat "$work/out")"; fi
+# A rank that is slowed after its operations is as fast as the others when that ends.
+scenario slow "$(run allreduce '{"kind": "straggler", "rank": 1, "slowdown": 5000, "for_us": "2ms"}' "$lived, \"dead\": []" 'shrink", "limit_us": "300ms')"
+"$gccl" run "$work/slow.json" --engine real --quiet || fail "a straggler for a time: exit code $?"
 # An expectation that does not hold is seen.
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
