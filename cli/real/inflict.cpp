@@ -160,7 +160,8 @@ void Job::end_fault(std::size_t i) {
   if (!active_[i] || over_[i]) return;
   over_[i] = true;
   active_[i] = false;
-  if (sim::begin_of(events_, i)) events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::ends, .fault = i});
+  if (!ends_processes(f) && sim::begin_of(events_, i))
+    events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) resume(r, i);

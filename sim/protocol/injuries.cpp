@@ -80,7 +80,7 @@ void ProtocolRanks::end_fault(std::size_t i) {
   over_[i] = true;
   active_[i] = false;
   mix(0xfe00 + i);
-  if ((f.lasts > 0 || plan_.recovery.heal > 0) && begin_of(events_, i)) happened(FaultEvent::What::ends, i);
+  if (!ends_processes(f) && begin_of(events_, i)) happened(FaultEvent::What::ends, i);
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) go_on(r, i);
