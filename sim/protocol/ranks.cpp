@@ -219,6 +219,10 @@ void ProtocolRanks::enter_epoch(Process& p) {
   const Membership& s = p.member->membership();
   if (s.epoch() < p.epoch)
     violation(fmt::format("rank {} goes from epoch {} back to {}", p.id.rank, p.epoch, s.epoch()));
+  // Who is left out has failed, also where that was heard in the very event that made the epoch.
+  if (p.epoch > 0)
+    for (const ProcessId& m : worlds_.at(p.epoch)->members)
+      if (!s.members().contains(m.rank) || s.life_of(m.rank).value_or(0) != m.life) p.knew.try_emplace(m.rank, now());
   p.epoch = s.epoch();
   mix(p.epoch);
   world_of(p.epoch, s);

@@ -130,6 +130,22 @@ TEST_CASE("the system's report that a process has ended reaches those that are s
   }
 }
 
+// Rank 0 crashes at any moment of the agreements and epochs in which spares take the places of ranks 1 and 2.
+TEST_CASE("who is left out of an epoch is known to have failed, also where that was heard as the epoch was made") {
+  const auto crash = [](int rank, int at_us) { return Json{{"kind", "rank_crash"}, {"rank", rank}, {"at_us", at_us}}; };
+  const Json more = {
+      {"repeats", 8},
+      {"compute_us", "6ms"},
+      {"recovery", {{"policy", "spare"}, {"spares", 2}, {"detection_us", "50ms"}, {"system_reports", true}}}};
+  for (int at_us = 9000; at_us < 20000; at_us += 100) {
+    CAPTURE(at_us);
+    const Json found =
+        row_of(hurt_run({crash(1, 3000), crash(2, 9000), crash(0, at_us)}, more), on_cards({0, 1, 2, 3}))["faults"];
+    CHECK(found["completed"] == true);
+    CHECK(found["dead"] == Json::array({0, 1, 2}));
+  }
+}
+
 TEST_CASE("spares that are lost before they are needed take no place") {
   const auto played = [](const std::vector<Json>& faults, int spares) {
     const Json row =
