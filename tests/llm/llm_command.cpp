@@ -309,6 +309,8 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--what-if", "algorithm=rong"}, "--what-if: found algorithm \"rong\"");
   check_refused({"run", good, "--what-if", "name=a\xff"}, "--what-if: found \"name=a\xff\", expected UTF-8");
   check_refused({"run", good, "--what-if", "algorithm=\xff"}, "expected UTF-8");
+  check_refused({"run", good, "--what-if", "expect.max_step_us=1"},
+                "--what-if expect.max_step_us=1: \"expect\" is judged of the step without changes alone");
   check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
   // A stated time is that of one way to cut a layer up.
   for (const char* change : {"parallel.tensor=2", "batch.micro=2", "sequence=1024", "model.ffn=1024", "recompute=full"})
