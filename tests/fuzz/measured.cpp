@@ -79,9 +79,9 @@ void check_list(const sim::Measured& m, std::string_view text, const std::string
   try {
     const auto document = json::Node::parse(text, file);
     if (!document.is_object()) return;
-    for (const char* list : {"runs", "results"})
-      if (const auto found = document.find(list); found && document.has(list[1] == 'u' ? "schema" : "config"))
-        expect(m.rows.size() + m.skipped.size() == found->items().size());
+    const bool bench = document.has("runs") && document.has("schema");
+    if (const auto list = document.find(bench ? "runs" : "results"); list && (bench || document.has("config")))
+      expect(m.rows.size() + m.skipped.size() == list->items().size());
   } catch (const json::InputError&) {
   }
 }

@@ -84,6 +84,7 @@ TEST_CASE("nccl-tests' JSON: what cannot be used is skipped, each with its reaso
       read(R"({"version":2,"args":["all_reduce_perf"],"env":[],"nccl_version":22809,"end_time":"x"})").remarks.size() ==
       1);
   CHECK(has(wrong(nccl_tests_json(two, result(kTimes)).substr(0, 300)), "not valid JSON"));
+  CHECK(has(wrong("{\n" + nccl_tests_json(two, result(kTimes)).substr(1) + "\nDone.\n"), "not valid JSON"));
   CHECK(has(wrong(nccl_tests_json("", result(kTimes))), "/config/devices"));
   // Times and bandwidths that contradict each other are named as those of tables are.
   CHECK(

@@ -343,6 +343,13 @@ TEST_CASE("OSU: titles without their \"#\", and tables without a title") {
     CHECK(m.rows[0].time_us == 10.50);
     CHECK(m.rows[0].algorithm == "MPI");
   }
+  // A sentence is no title.
+  for (const char* sentence :
+       {"OSU micro-benchmarks Test run on node 3\n", "OSU MPI Test\n", "OSU Allreduce Test completed\n"})
+    CHECK(read("# OSU MPI Allreduce Latency Test v7.5\n# Size       Avg Latency(us)\n" +
+                   (sentence + std::string("2048  4.5\n")),
+               two)
+              .rows.size() == 1);
   CHECK(has_reason(read("OSU MPI Bandwidth Test v7.5\nSize  Bandwidth (MB/s)\n1  0.95\n", two),
                    "OSU MPI Bandwidth Test"));
   for (const std::string& header : {"# " + table, "#" + table, table}) {

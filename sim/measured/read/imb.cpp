@@ -69,7 +69,7 @@ class ImbReader {
     const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : std::string_view(); };
     if (word(1) == "Benchmarking") {  // "# Benchmarking Allreduce"
       collective_ = word(2);
-      processes_ = 0;
+      processes_ = waiting_ = 0;
       columns_.reset();
       other_program_ = false;
       ++tests_;
@@ -78,10 +78,16 @@ class ImbReader {
     } else if (std::any_of(words.begin(), words.end(),
                            [](std::string_view w) { return w.find("IMB-MPI1-GPU") != w.npos; })) {
       on_cards_ = true;
+    } else if (word(1) == "Intel(R)") {  // "#    Intel(R) MPI Benchmarks 2021.6, MPI-1 part": a run begins
+      on_cards_ = false;
     }
     // "# #processes = 4", "# #processes = 4; rank order (rowwise): "
     if (const auto name = std::find(words.begin(), words.end(), "#processes"); words.end() - name > 2 && name[1] == "=")
       processes_ = count_in(name[2].substr(0, name[2].find(';'))).value_or(0);
+    // "# ( 24 additional processes waiting in MPI_Barrier )"
+    if (const auto name = std::find(words.begin(), words.end(), "additional");
+        name != words.end() && name != words.begin())
+      waiting_ = count_in(name[-1].substr(name[-1].starts_with('('))).value_or(0);
   }
 
   void add_row(FilePlace at, const std::vector<std::string_view>& words) {
@@ -116,7 +122,8 @@ class ImbReader {
     to_.add(std::move(m), !vector);
   }
 
-  // Nodes and cards of each, of as many processes as a test says it has. What is wrong, or nothing.
+  // Nodes and cards of each, of as many processes as a test says it has: the first ones of all, whose nodes are full.
+  // What is wrong, or nothing.
   std::string place(Measurement& m) const {
     const Rank nodes = to_.stated().nodes.value_or(0), cards = to_.stated().cards.value_or(0);
     if (processes_ == 0) return {};  // both are to be stated
@@ -125,11 +132,13 @@ class ImbReader {
       return "on ranks of nodes that the file does not name; state --nodes or --cards-per-node";
     if (nodes > 0 && cards > 0 && Count(nodes) * cards != processes_)
       return fmt::format("on other than {} ranks (--nodes and --cards-per-node)", Count(nodes) * cards);
-    if (nodes > 0 && processes_ % nodes != 0) return "nodes with different numbers of ranks";
-    if (nodes == 0 && processes_ % cards != 0)
-      return fmt::format("on other than {} cards of a node (--cards-per-node)", cards);
-    m.nodes = nodes > 0 ? nodes : Rank(processes_) / cards;
-    m.cards = Rank(processes_) / m.nodes;
+    if (cards == 0 && (processes_ + waiting_) % nodes != 0) return "nodes with different numbers of ranks";
+    const Count each = cards > 0 ? cards : (processes_ + waiting_) / nodes;
+    if (processes_ % each != 0)
+      return fmt::format("on other than {} cards of a node ({})", each,
+                         cards > 0 ? "--cards-per-node" : "all processes, on --nodes");
+    m.nodes = Rank(processes_ / each);
+    m.cards = Rank(each);
     return {};
   }
 
@@ -139,6 +148,7 @@ class ImbReader {
   std::string collective_;                                      // empty: it is to be stated
   std::string type_ = "MPI_BYTE", reduced_type_ = "MPI_FLOAT";  // where a file does not say
   Count processes_ = 0;                                         // 0: not said
+  Count waiting_ = 0;                                           // of the job, and not of the test
   bool on_cards_ = false, other_program_ = false;
   std::optional<ImbColumns> columns_;
 };

@@ -141,7 +141,10 @@ class OsuReader {
 }  // namespace
 
 bool is_osu_title(const std::vector<std::string_view>& words) {
-  if (words[0] == "OSU") return std::find(words.begin(), words.end(), "Test") != words.end();
+  if (words[0] == "OSU") {  // "OSU MPI Allreduce Latency Test v7.5", and no other sentence
+    const auto test = std::find(words.begin(), words.end(), "Test");
+    return words.size() > 1 && words[1].starts_with("MPI") && words.end() - test == 2 && test[1].starts_with('v');
+  }
   return words[0] == "#OSU" || (words[0] == "#" && words.size() > 1 && words[1] == "OSU");
 }
 
