@@ -187,8 +187,27 @@ void Recovery::start_thread() {
 }
 
 // The program of a rank whose calls go on no more need not end with them. Others are refused what they send here, as by
-// one that has left, and so they go on without it.
-void Recovery::resign() { datagrams_->close(); }
+// one that has left, and so they go on without it. Not where a detector asks: it would take the process for ended, and
+// all calls of the job would end with it.
+void Recovery::resign() {
+  if (datagrams_ && !rules_.recovery) datagrams_->close();
+}
+
+std::vector<Rank> Recovery::lost_of(CommunicatorCore& c) try {
+  return c.lost();
+} catch (...) {  // its lock comes before this one
+  std::lock_guard lock(mutex_);
+  end_calls();
+  throw;
+}
+
+void Recovery::end_calls() {
+  ended_ = Status::error_or_code("an earlier call ran out of memory or threads", GCCL_ERR_SYSTEM);
+  if (thread_.joinable())
+    wake();
+  else
+    resign();
+}
 
 // What runs short of memory half way is not known any more: then no call goes on, and none waits.
 void Recovery::serve() noexcept {
@@ -442,7 +461,7 @@ Status Recovery::prepare_call(Group& g, const std::vector<Rank>& lost) {
 
 Status Recovery::agree(CommunicatorCore& c, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(c.timeout_ms());
-  const std::vector<Rank> lost = c.lost();
+  const std::vector<Rank> lost = lost_of(c);
   const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;
   std::unique_lock lock(mutex_);
   const Whole whole(*this);

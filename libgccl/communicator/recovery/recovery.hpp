@@ -113,11 +113,7 @@ class Recovery {
     explicit Whole(Recovery& recovery) : recovery_(recovery) {}
     ~Whole() {
       if (std::uncaught_exceptions() == before_) return;
-      recovery_.ended_ = Status::error_or_code("an earlier call ran out of memory or threads", GCCL_ERR_SYSTEM);
-      if (recovery_.thread_.joinable())
-        recovery_.wake();
-      else
-        recovery_.resign();
+      recovery_.end_calls();
     }
     Whole(const Whole&) = delete;
 
@@ -170,7 +166,11 @@ class Recovery {
   void serve() noexcept;
   void serve_once(std::unique_lock<std::mutex>& lock);
   void start_thread();
+  // No call goes on any more: memory was short in one.
+  void end_calls();
   void resign();
+  // Of a call that is to decide without them.
+  std::vector<Rank> lost_of(CommunicatorCore& c);
   void read_some();
   void dispatch(std::span<const std::byte> bytes, const SocketAddress& at);
   // Whether the system says here when that rank's process ends.

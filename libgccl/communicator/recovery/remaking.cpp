@@ -94,7 +94,7 @@ Status Recovery::Over::all_gather(std::span<const std::byte> mine, std::vector<s
 
 Status Recovery::remake(CommunicatorCore& parent, Making& making, std::int64_t until_ns,
                         std::unique_ptr<CommunicatorCore>* out, std::uint64_t* flags) {
-  const std::vector<Rank> lost = parent.lost();
+  const std::vector<Rank> lost = lost_of(parent);
   const bool was_aborted = parent.why().code() == GCCL_ERR_ABORTED;
   // The program's own calls go on after an abort; one may end them where they wait for processes.
   const bool heeds = flags || (making.call() == fault::Call::grow && !was_aborted);

@@ -189,7 +189,7 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * calls starts a thread. One that takes longer than the time limit ends comm and all later ones of them with
  * GCCL_ERR_TIMEOUT, on all ranks; a GCCL_ERR_PEER_LOST of theirs does not. A rank that runs short of memory or threads
  * in GCCL_Comm_agree, _shrink or _grow gets GCCL_ERR_SYSTEM from it and from all later ones; the others go on without
- * that rank, as without one that has left, or get an error. */
+ * that rank, as without one that has left, or get an error; on several machines they wait for it until it ends. */
 
 /* Ends all operations of comm on every rank with GCCL_ERR_REVOKED, also those of ranks that wait for others than the
  * failed ones. Local; one rank suffices. */
