@@ -272,17 +272,19 @@ TEST_CASE("what is wrong with a study is said") {
   CHECK(complaint_of({{"days", 0}}).starts_with("/days"));
   CHECK(complaint_of({{"checkpoint", {{"every_s", 0}, {"write_s", 1}}}}).starts_with("/checkpoint/every_s"));
   CHECK(complaint_of({{"expect", {{"mttf_s", {1, 2}}}}}) == "/expect/mttf_s: has 2 times for 1 numbers of cards");
-  CHECK(complaint_of({{"days", 3660}, {"replicas", 10000}, {"cards", 10'000'000}}) ==
-        "/: has about 1.5e+12 failures and ends in 3660 days of 10000 replicas of each setting, expected at most 1e+09");
+  CHECK(
+      complaint_of({{"days", 3660}, {"replicas", 10000}, {"cards", 10'000'000}}) ==
+      "/: has about 1.5e+12 failures and ends in 3660 days of 10000 replicas of each setting, expected at most 1e+09");
   // Two failures in a thousand replicas: 64 numbers of cards x 64 spares x 64 intervals x 10,000 replicas.
   Json cards, spares, intervals;
   for (int i = 1; i <= 64; ++i) cards.push_back(8 * i), spares.push_back(i), intervals.push_back(i);
-  CHECK(complaint_of({{"replicas", 10000},
-                      {"days", 0.01},
-                      {"cards", cards},
-                      {"spares", spares},
-                      {"checkpoint", {{"every_s", intervals}, {"write_s", 1}}}}) ==
-        "/: has about 2.6e+09 failures and ends in 0.01 days of 10000 replicas of each setting, expected at most 1e+09");
+  CHECK(
+      complaint_of({{"replicas", 10000},
+                    {"days", 0.01},
+                    {"cards", cards},
+                    {"spares", spares},
+                    {"checkpoint", {{"every_s", intervals}, {"write_s", 1}}}}) ==
+      "/: has about 2.6e+09 failures and ends in 0.01 days of 10000 replicas of each setting, expected at most 1e+09");
   CHECK(complaint_of({{"repair", 3}}).find("repair_s") != std::string::npos);
 }
 
