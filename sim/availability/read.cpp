@@ -99,9 +99,9 @@ AvailabilityStudy read_study(const json::Node& node, const std::function<std::st
     failures += (failures_per_second(s, cards) * s.days * kDay + 1) * double(s.replicas) * double(s.intervals.size()) *
                 double(s.policies.size()) * double(s.spares.size());
   if (failures > kFailuresMax)
-    node.fail(
-        fmt::format("has about {:.2g} failures and ends in {:.4g} days of {} replicas of each setting, expected at most {:.2g}",
-                    failures, s.days, s.replicas, kFailuresMax));
+    node.fail(fmt::format(
+        "has about {:.2g} failures and ends in {:.4g} days of {} replicas of each setting, expected at most {:.2g}",
+        failures, s.days, s.replicas, kFailuresMax));
   const auto expect = node.find("expect");
   if (!expect) return s;
   expect->allow({"min_goodput_percent", "max_daly_error_points", "mttf_s", "mttf_tolerance_percent"});
