@@ -109,6 +109,9 @@ TEST_CASE("IMB: processes are put on as many nodes as are stated") {
   CHECK(has_reason(read(imb_test("Allreduce", 1, kImbRow), on(1, {})), "on one rank"));
   CHECK(has_reason(read(imb_test("Allreduce", 2000000000, kImbRow), on(1, {})), "on more than 1048576 ranks"));
   CHECK(has_reason(read(imb_test("Allreduce", 2000000000, kImbRow)), "on more than 1048576 ranks"));
+  const std::string most = "# ( 18446744073709551608 additional processes waiting in MPI_Barrier)\n";  // with 8 it is 0
+  CHECK(has_reason(read("# Benchmarking Allreduce\n# #processes = 8\n" + most + kImbNames + kImbRow, on(2, {})),
+                   "on more than 1048576 ranks"));
   // A job of 32 on two nodes: the first node's ranks alone, and half of them, do not fill two.
   std::string job;
   for (const int n : {8, 16, 32}) job += imb_test("Allreduce", n, kImbRow, kImbNames, 32 - n);

@@ -127,7 +127,7 @@ class ImbReader {
   std::string place(Measurement& m) const {
     const Rank nodes = to_.stated().nodes.value_or(0), cards = to_.stated().cards.value_or(0);
     if (processes_ == 0) return {};  // both are to be stated
-    if (processes_ > kRanksMax) return fmt::format("on more than {} ranks", kRanksMax);
+    if (processes_ > kRanksMax || waiting_ > kRanksMax) return fmt::format("on more than {} ranks", kRanksMax);
     if (nodes == 0 && cards == 0)
       return "on ranks of nodes that the file does not name; state --nodes or --cards-per-node";
     if (nodes > 0 && cards > 0 && Count(nodes) * cards != processes_)
