@@ -78,19 +78,13 @@ namespace {
 // The lines on which the items of a list begin that are objects.
 std::vector<std::size_t> lines_of_items(std::string_view text) {
   std::vector<std::size_t> lines;
-  std::size_t line = 1, depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
+  std::size_t line = 1;
+  JsonDepth at;
+  for (const char c : text) {
     line += c == '\n';
-    if (quoted && c == '\\')
-      ++i;
-    else if (c == '"')
-      quoted = !quoted;
-    else if (!quoted && (c == '{' || c == '[') && ++depth == 2 && c == '{')
-      lines.push_back(line);
-    else if (!quoted && (c == '}' || c == ']'))
-      --depth;
+    const bool in_list = at.depth == 1;
+    at.take(c);
+    if (in_list && at.depth == 2 && c == '{') lines.push_back(line);
   }
   return lines;
 }

@@ -178,29 +178,18 @@ std::vector<TextLine> lines_of(std::string_view text) {
 
 std::vector<JsonText> json_texts_of(std::string_view text) {
   std::vector<JsonText> all;
-  std::size_t depth = 0;  // of the last one's end, where it goes on
-  bool quoted = false;
+  JsonDepth end;  // of the last one, where it goes on
   for (const TextLine& line : lines_of(text)) {
     const std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) continue;
-    if (depth == 0) {
+    if (end.depth == 0) {
       all.push_back({line.number, std::string(line.text)});
-      depth = words.size() == 1 && words[0] == "{";
+      end = {.depth = words.size() == 1 && words[0] == "{"};
       continue;
     }
     all.back().text.append("\n").append(line.text);
-    quoted = false;  // no text of JSON goes beyond its line
-    for (std::size_t i = 0; i < line.text.size() && depth > 0; ++i) {
-      const char c = line.text[i];
-      if (quoted && c == '\\')
-        ++i;
-      else if (c == '"')
-        quoted = !quoted;
-      else if (!quoted && (c == '{' || c == '['))
-        ++depth;
-      else if (!quoted && (c == '}' || c == ']'))
-        --depth;
-    }
+    end = {.depth = end.depth};  // no string of JSON goes beyond its line
+    for (std::size_t i = 0; i < line.text.size() && end.depth > 0; ++i) end.take(line.text[i]);
   }
   return all;
 }

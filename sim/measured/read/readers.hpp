@@ -85,6 +85,23 @@ void read_nccl_tests(std::string_view text, const std::string& file, RowCollecto
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 void read_imb(std::string_view text, const std::string& file, RowCollector& to);
 
+// How deep in objects and lists a text of JSON is.
+struct JsonDepth {
+  std::size_t depth = 0;
+  bool quoted = false, escaped = false;
+  void take(char c) {
+    if (escaped)
+      escaped = false;
+    else if (quoted && c == '\\')
+      escaped = true;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '{' || c == '['))
+      ++depth;
+    else if (!quoted && (c == '}' || c == ']'))
+      --depth;
+  }
+};
 // JSON texts one below the other: a line for each, or as many as there are from a line "{" to the end of its object.
 struct JsonText {
   std::size_t line;  // on which it begins
