@@ -143,10 +143,11 @@ std::function<int()> prepare_step(const RunArguments& a, const std::filesystem::
   s->steps.push_back(llm::read_workload(json::Node::parse(document.dump(), file)));
   for (const std::string& change : a.what_if) {
     const Json other = llm::changed(document, change, "--what-if");
-    if (other.value("expect", Json()) != document.value("expect", Json()))
-      throw json::InputError(
-          fmt::format("--what-if {}: \"expect\" is judged of the step without changes alone", printable_line(change)));
-    s->steps.push_back(blaming(change, [&] { return llm::read_workload(json::Node::parse(other.dump(), file)); }));
+    s->steps.push_back(blaming(change, [&] {
+      if (other.value("expect", Json()) != document.value("expect", Json()))
+        throw json::InputError("\"expect\" is judged of the step without changes alone");
+      return llm::read_workload(json::Node::parse(other.dump(), file));
+    }));
     blaming(change, [&] { llm::check_layer_times(s->steps[0], s->steps.back(), change); });
     s->changes.push_back(change);
   }
