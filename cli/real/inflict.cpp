@@ -85,7 +85,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
   const bool for_long = may_look_like_failure(f, plan_.recovery.detection);
-  const Nanos lasts = lasting(i), until = lasts > 0 ? when + lasts : sim::Hurts::kForGood;
+  const Nanos lasts = lasting(i), until = f.lasts > 0 ? when + lasts : sim::Hurts::kForGood;
   switch (f.kind) {
     case FaultKind::node_loss:
       if (network_) {  // its machine falls silent before anybody could say that its processes have ended
@@ -128,20 +128,21 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (lasts > 0) later(when + lasts, [this, i] { end_fault(i); });
 }
 
-// Ranks come to a fault's moment later than simulated ones where a recovery took them longer. What begins when all was
-// to be over has been done to the simulated ranks before that, so it is done to these too, and lasts as long.
+// Ranks come to a fault's moment later than simulated ones where a recovery took them longer. What the healing ends has
+// lasted for a while on the simulated ranks, and lasts as long on these.
 Nanos Job::lasting(std::size_t fault) const {
-  const Nanos stated = plan_.faults[fault].lasts;
-  const sim::FaultEvent* const began = healed_ ? sim::begin_of(simulated_.faults->events, fault) : nullptr;
-  if (!began) return real(stated);
-  const Nanos left = std::max<Nanos>(1, plan_.recovery.heal - began->at);
+  const Nanos stated = plan_.faults[fault].lasts, heal = plan_.recovery.heal;
+  const sim::FaultEvent* const began = heal > 0 ? sim::begin_of(simulated_.faults->events, fault) : nullptr;
+  if (!began || ends_processes(plan_.faults[fault])) return real(stated);
+  const Nanos left = std::max<Nanos>(1, heal - began->at);
   return real(stated > 0 ? std::min(stated, left) : left);
 }
 
-// What can end ends. What has not begun by then in the simulation has no strike.
+// What struck nobody in the simulation ends. The others end when they have lasted as long as there, and what has not
+// begun by now in the simulation has no strike.
 void Job::heal() {
-  healed_ = true;
-  for (std::size_t i = 0; i < plan_.faults.size(); ++i) end_fault(i);
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+    if (!sim::begin_of(simulated_.faults->events, i)) end_fault(i);
 }
 
 // By links that are down, where other ranks help no more.

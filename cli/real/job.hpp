@@ -113,7 +113,6 @@ class Job {
   sim::Spares spares_;
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
-  bool healed_ = false;                              // all that could end has ended
   std::vector<sim::FaultEvent> events_;              // of faults, at real times
   std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
   std::set<Rank> lost_with_node_;                    // cut off before their processes end

@@ -94,6 +94,13 @@ scenario healed "$(run allreduce "$crash"', {"kind": "pause", "rank": 1, "at_us"
 sed -i 's/"200ms"/"2s"/' "$work/healed.json"  # its times are real ones
 "$gccl" run "$work/healed.json" --engine real >"$work/out" || fail "faults before the healing: exit code $?, $(cat "$work/out")"
 if ! grep -q 'rank 1 goes on' "$work/out" || grep -q 'rank_crash' "$work/out"; then fail "what is healed: $(cat "$work/out")"; fi
+# One that begins late and before the healing lasts as long as in the simulation, too: 310 ms.
+scenario lasts "$(run allreduce "$crash"', {"kind": "pause", "rank": 0, "after": {"rank": 0, "operations": 3}, "for_us": "500ms"}' \
+  "$lived, \"dead\": [2]" 'rejoin", "heal_us": "400ms", "limit_us": "20s' ', "compute_us": "20ms"')"
+sed -i 's/"200ms"/"2s"/' "$work/lasts.json"
+"$gccl" run "$work/lasts.json" --engine real >"$work/out" || fail "a stop until the healing: exit code $?, $(cat "$work/out")"
+awk '{ ms = $1 * ($2 == "s" ? 1000 : 1) } /rank 0 stops/ { began = ms } /rank 0 goes on/ { lasted = ms - began }
+     END { exit !(lasted >= 300) }' "$work/out" || fail "a stop until the healing is shorter: $(cat "$work/out")"
 # A rank that is slowed after its operations is as fast as the others when that ends.
 scenario slow "$(run allreduce '{"kind": "straggler", "rank": 1, "slowdown": 5000, "for_us": "2ms"}' "$lived, \"dead\": []" 'shrink", "limit_us": "300ms')"
 "$gccl" run "$work/slow.json" --engine real --quiet || fail "a straggler for a time: exit code $?"
