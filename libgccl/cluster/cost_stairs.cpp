@@ -53,6 +53,13 @@ std::array<bool, kTiers> tiers_of(const Cluster& cluster) {
   return has;
 }
 
+bool has_network(const Cluster& cluster) {
+  const auto has = tiers_of(cluster);
+  for (std::size_t t = 0; t < kTiers; ++t)
+    if (has[t] && !within_nodes(t)) return true;
+  return false;
+}
+
 }  // namespace
 
 PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
@@ -115,8 +122,12 @@ std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Ca
     if (!by_routes) return all_scaled(now, {.inside = 1 / within, .between = 1 / others});
     return rescaled_models(now, cluster, factors(within, others), cards, element_bytes, order);
   };
-  all.push_back({"links inside nodes twice as fast", faster(2, 1)});
-  if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});
+  if (several && by_routes && !has_network(cluster)) {  // such as a torus of cards
+    all.push_back({"links between cards twice as fast", faster(2, 1)});
+  } else {
+    all.push_back({"links inside nodes twice as fast", faster(2, 1)});
+    if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});
+  }
   all.push_back({"half the latency of messages", all_scaled(now, {.latency = 0.5})});
   all.push_back({"half the time to start an operation", all_scaled(now, {.start_up = 0.5})});
   all.push_back({"reductions and copies twice as fast", all_scaled(now, {.reduction = 0.5})});

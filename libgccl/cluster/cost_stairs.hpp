@@ -22,7 +22,7 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
                        std::span<const Rank> order = {});
 
 struct Better {
-  std::string what;  // "links inside nodes twice as fast"
+  std::string what;  // "links inside nodes twice as fast"; "between cards" where the same links join nodes, too
   std::vector<CostModel> models;
 };
 std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,

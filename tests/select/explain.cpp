@@ -302,3 +302,16 @@ TEST_CASE("a machine with faster links makes no exchange slower") {
     }
   }
 }
+
+// Its links join the cards of one node as they join those of two, and there are no others.
+TEST_CASE("a torus of cards has no network between nodes to make faster") {
+  const auto links_made_faster = [](const char* name, std::size_t ranks) {
+    std::vector<std::string> what;
+    for (const Better& b : better_machines(*shipped(name), sim::first_cards(ranks), 4))
+      if (b.what.ends_with("twice as fast") && !b.what.starts_with("reductions")) what.push_back(b.what);
+    return what;
+  };
+  CHECK(links_made_faster("tpu-v4-4096", 64) == std::vector<std::string>{"links between cards twice as fast"});
+  CHECK(links_made_faster("leonardo", 64) ==
+        std::vector<std::string>{"links inside nodes twice as fast", "the network between nodes twice as fast"});
+}
