@@ -109,7 +109,8 @@ void check_writable(const std::filesystem::path& file) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs) {
   namespace fs = std::filesystem;
-  const auto real = [](const fs::path& file) {
+  const auto real = [](const fs::path& name) {
+    const fs::path file = target_of(name).file;  // a link may lead to a file that is not there yet
     std::error_code error;
     const fs::path whole = fs::absolute(file, error);  // fails where the current folder was removed
     return error ? file.lexically_normal() : fs::weakly_canonical(whole, error);

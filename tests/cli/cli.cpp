@@ -49,6 +49,7 @@ TEST_CASE("outputs that cannot be written are reported before anything runs") {
   const Folder folder;
   const fs::path file = folder.write("long.json", long_scenario());
   fs::create_symlink("long.json", folder.path / "link.json");
+  fs::create_symlink("x", folder.path / "link_to_x");  // which is not there
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"--json", "/no/such/folder/x.json"}, "/no/such/folder/x.json: cannot be written: No such file or directory"},
       {{"--html", "/no/such/folder/x.html"}, "cannot be written"},
@@ -56,6 +57,7 @@ TEST_CASE("outputs that cannot be written are reported before anything runs") {
       {{"--json", "long.json/x"}, "cannot be written: Not a directory"},
       {{"--json", "x", "--html", "./x"}, "named for two outputs"},
       {{"--json", "x", "--html", (folder.path / "x").string()}, "named for two outputs"},
+      {{"--json", "x", "--csv", "link_to_x"}, "link_to_x: named for two outputs"},
       {{"--json", "long.json"}, "long.json: is read, and cannot be an output too"},
       {{"--json", "link.json"}, "link.json: is read, and cannot be an output too"},
       {{"--html", "-"}, "--html: found \"-\", expected a file"},
@@ -69,7 +71,7 @@ TEST_CASE("outputs that cannot be written are reported before anything runs") {
     CHECK(one_line(e.err));
     CHECK(e.err.find(expected) != std::string::npos);
   }
-  CHECK(folder.files() == std::set<std::string>{"link.json", "long.json"});
+  CHECK(folder.files() == std::set<std::string>{"link.json", "link_to_x", "long.json"});
   // A drawing and numbers as well.
   const fs::path shipped = kRoot / "topologies/pcie-box.json";
   fs::copy_file(shipped, folder.path / "box.json");
@@ -80,7 +82,7 @@ TEST_CASE("outputs that cannot be written are reported before anything runs") {
     CHECK(e.code == 2);
     CHECK(e.err == std::string("gccl topology: ") + expected + "\n");
   }
-  CHECK(folder.files() == std::set<std::string>{"box.json", "link.json", "long.json"});
+  CHECK(folder.files() == std::set<std::string>{"box.json", "link.json", "link_to_x", "long.json"});
   CHECK(read_text(folder.path / "box.json") == read_text(shipped));
   CHECK(read_text(file) == long_scenario());
   Json cluster = Json::parse(read_text(kRoot / "topologies/pcie-box.json"));
