@@ -7,6 +7,7 @@
 
 #include "libgccl/algorithms/parts/root_order.hpp"
 #include "libgccl/cost/pipelined.hpp"
+#include "libgccl/cost/scaled.hpp"
 #include "libgccl/select/plan.hpp"
 
 namespace gccl {
@@ -73,7 +74,7 @@ Cost Prediction::of(const Slicing& slicing, Cost most_ns) {
   if (!algorithm_.cost) return NAN;
   const Cost operation_ns = model_.protocol.operation_ns;
   if (without_elements(call_)) return operation_ns;
-  return operation_ns + std::max(work(slicing, most_ns - operation_ns), messages_start(slicing));
+  return operation_ns + std::max({work(slicing, most_ns - operation_ns), messages_start(slicing), carried(slicing)});
 }
 
 Cost Prediction::as_one_chunk() {
@@ -85,6 +86,17 @@ Cost Prediction::as_one_chunk() {
 Cost Prediction::messages_start(const Slicing& slicing) {
   if (whole(slicing)) return 0;
   return latency() + double(std::min(slicing.shares, call_.count) - 1) * model_.overhead_ns;
+}
+
+// What the call's bytes take at least, on the links inside nodes or on those between them, of which channels get no
+// more. Where parts are known the busiest of them says so.
+Cost Prediction::carried(const Slicing& slicing) {
+  if (whole(slicing) || model_.parts || passed_on_ || algorithm_.channels) return 0;
+  const auto of = [&](const CostScale& by) { return algorithm_.cost(call_, view_, scaled(model_, by)); };
+  if (!carried_)
+    carried_ =
+        std::max(of({.latency = 0, .reduction = 0, .between = 0}), of({.latency = 0, .reduction = 0, .inside = 0}));
+  return *carried_;
 }
 
 // Of all channels a card copies and combines one thing at a time.

@@ -64,6 +64,7 @@ class Prediction {
   Call chunk_call(Count shares) const;
   Cost latency();
   Cost memory();
+  Cost carried(const Slicing& slicing);
   const CostModel& channel_alone();
 
   const Algorithm& algorithm_;
@@ -75,7 +76,7 @@ class Prediction {
   bool by_switch_;  // it takes what the switch's links carry
   bool limited_;    // a channel is no faster than its protocol lets it be
   bool passed_on_;
-  std::optional<Cost> whole_, latency_, memory_;
+  std::optional<Cost> whole_, latency_, memory_, carried_;
   std::optional<CostModel> channel_;
   std::array<Chunk, 32> chunks_;  // the lengths asked for so far
   std::size_t lengths_ = 0;

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "libgccl/base/splitmix.hpp"
+#include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
+#include "sim/flow/cost_check.hpp"
+#include "tests/cluster/described.hpp"
 
 using namespace gccl;
 
@@ -368,4 +371,23 @@ TEST_CASE("over TCP no reduction of long blocks is planned by an algorithm in wh
         CHECK(p.algorithm->name != "direct");
       }
     }
+}
+
+// Nodes of 8 cards with a NIC of 40 GB/s each. Chunks of few elements of each block were taken for their latencies.
+TEST_CASE("on so many cards that their routes are not looked at, no call is faster than its nodes' NICs") {
+  const auto cluster = test::make(test::switched(8192, 8, 8), R"({"kind": "switch"})");
+  const std::vector<Card> cards = sim::first_cards(65536);
+  const Layout layout = layout_of(*cluster, cards);
+  const PlannedBy by = planned_by(*cluster, cards, 4);
+  const double ranks = 65536, others = ranks - 8, node_GBps = 8 * 40;
+  for (const Count count : {2, 64, 4096}) {  // of a block
+    CAPTURE(count);
+    const double block = 4.0 * double(count);
+    const auto takes = [&](Collective kind) {
+      return plan({.kind = kind, .count = count}, layout.view(0), by.models, by.tuning).predicted_ns;
+    };
+    CHECK(takes(Collective::alltoall) >= 8 * others * block / node_GBps);
+    CHECK(takes(Collective::allgather) >= others * block / node_GBps);
+    CHECK(takes(Collective::reduce_scatter) >= others * block / node_GBps);
+  }
 }
