@@ -46,6 +46,7 @@ Names names_in(std::string_view line) {
 struct Columns {
   std::size_t before = 0;            // of time: size, count and type where it was not shortened, operation, root
   std::optional<std::size_t> redop;  // may be left out in a line
+  bool root = false;                 // the last one before time is the root
   std::size_t words = 0;             // of a whole line
   std::optional<std::size_t> algo, proto;
   bool checked = false, counted = false, cpu = false, milliseconds = false;
@@ -68,6 +69,7 @@ std::optional<Columns> columns_in(std::vector<std::string_view> names) {
   if (c.before < 1 || names.end() - time < 3) return std::nullopt;
   if (const auto redop = find("redop"); redop < time && redop - names.begin() > 2)
     c.redop = std::size_t(redop - names.begin());
+  c.root = time[-1] == "root";
   c.words = names.size() + (find("timestamp") != names.end());  // a date and a time
   c.counted = names.end() - time > 3 && time[3] == "#wrong";
   c.checked = c.counted || (names.end() - time > 3 && (time[3] == "error" || time[3] == "res"));
@@ -118,6 +120,18 @@ struct RankLines {
   }
 };
 
+// A comment that has lost its "#", as where a web page took it for a heading.
+bool is_bare_comment(const std::vector<std::string_view>& words) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  return is_bare_nccl_tests(words) || (words[0] == "Rank" && has("Pid") && has("device")) ||
+         words[0] == "out-of-place" || words[0] == "in-place";
+}
+
+struct BegunRow {
+  FilePlace at;
+  std::vector<std::string_view> words;
+};
+
 class NcclTestsReader {
  public:
   NcclTestsReader(std::string_view text, const std::string& file, RowCollector& to) : file_(file), to_(to) {
@@ -127,24 +141,69 @@ class NcclTestsReader {
       if (const Names found = names_in(line.text); found.names.size() == 1) names.insert(found.names[0]);
     if (names.size() == 1) only_name_ = *names.begin();
     for (const TextLine& line : lines) read(line);
+    end_begun();
   }
 
  private:
   void read(const TextLine& line) {
-    const std::vector<std::string_view> words = words_of(line.text);
+    std::vector<std::string_view> words = words_of(line.text);
     if (words.empty()) return;
     name_collective(line.text, words);
-    if (words[0].starts_with('#')) return read_comment(words);
+    if (words[0].starts_with('#') || is_bare_comment(words)) return read_comment(words);
     if (!columns_) {
       // A launcher's "2 of 8" is none of a table of size, time, algbw and busbw.
       if (words.size() >= 4 && is_number_row(words))
         to_.skip({file_, line.number}, "no line above it names its columns");
       return;
     }
-    if (count_in(words[0]))
-      add_row({file_, line.number}, words);
-    else if (words.size() == columns_->words && number_in(words[columns_->before]))
-      to_.skip({file_, line.number}, fmt::format("found {}, expected a size in bytes", gccl::quoted(words[0])));
+    const FilePlace at{file_, line.number};
+    for (std::string_view& word : words) word = without_tag_behind(word);
+    if (complete_begun(at, words)) return;
+    if (begin_row(at, words)) return;
+    if (count_in(words[0])) {
+      end_begun();
+      add_row(at, words);
+    } else if (words.size() == columns_->words && number_in(words[columns_->before])) {
+      to_.skip(at, fmt::format("found {}, expected a size in bytes", gccl::quoted(words[0])));
+    }
+  }
+
+  // A row is printed in pieces, before and behind what is timed, and NCCL's own lines come in between: of
+  // "64 16 float sum -1node7:42:42 [0] NCCL INFO ..." the words before its time. Whether the line is such a beginning.
+  bool begin_row(const FilePlace& at, const std::vector<std::string_view>& words) {
+    const std::size_t before = columns_->before;
+    if (before < 3 || words.size() < before || !count_in(words[0]) || !count_in(words[1]) || !measured_dtype(words[2]))
+      return false;
+    if (words.size() > before && (!columns_->root || number_in(words[before]))) return false;
+    end_begun();
+    begun_ = BegunRow{at, {words.begin(), words.begin() + std::ptrdiff_t(before)}};
+    return true;
+  }
+  // The measures of the row that was begun above, or those of its calls out of place alone.
+  bool complete_begun(const FilePlace& at, const std::vector<std::string_view>& words) {
+    if (!begun_) return false;
+    const std::size_t rest = columns_->words - columns_->before, first = columns_->checked ? 4 : 3;
+    const bool half = words.size() == first && rest == 2 * first;
+    if ((words.size() != rest && !half) || !number_in(words[0]) || !number_in(words[1]) || !number_in(words[2]))
+      return false;
+    std::vector<std::string_view> row = begun_->words;
+    begun_.reset();
+    row.insert(row.end(), words.begin(), words.end());
+    row.resize(columns_->words, "N/A");
+    add_row(at, row);
+    return true;
+  }
+  void end_begun() {
+    if (begun_) skip_odd(begun_->at);
+    begun_.reset();
+  }
+
+  // Without "[0]" at its end: MPICH's mpiexec -l puts it before each piece of a line, not before each line.
+  static std::string_view without_tag_behind(std::string_view word) {
+    const std::size_t open = word.rfind('[');
+    if (!word.ends_with(']') || open == word.npos || open == 0 || open + 2 == word.size()) return word;
+    const std::string_view rank = word.substr(open + 1, word.size() - open - 2), number = word.substr(0, open);
+    return count_in(rank) && number_in(number) ? number : word;
   }
 
   // "all_reduce_perf" in a command line, or "# Collective test starting: all_reduce_perf". A line that names several
@@ -170,6 +229,7 @@ class NcclTestsReader {
   void read_comment(const std::vector<std::string_view>& words) {
     const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
     if (is_nccl_tests_settings(words)) {  // another test begins
+      end_begun();
       rank_lines_ = {};
       rank_lines_.of_process = setting(words, "nThread") * setting(words, "nGpus");
       in_place_ = false;
@@ -184,7 +244,10 @@ class NcclTestsReader {
     // The line above the names: rccl-tests' -O 0 prints the columns of calls in place alone.
     const bool in_place = find("in-place") != words.end(), out_of_place = find("out-of-place") != words.end();
     if (in_place || out_of_place) in_place_ = !out_of_place;
-    if (const auto columns = columns_in(words)) columns_ = columns;
+    if (const auto columns = columns_in(words)) {
+      end_begun();
+      columns_ = columns;
+    }
   }
 
   // 1 where it is not said: "nGpus 8", rccl-tests' "nGpus: 8".
@@ -194,21 +257,21 @@ class NcclTestsReader {
     return 1;
   }
 
+  void skip_odd(const FilePlace& at) {
+    to_.skip(at, fmt::format("not a line of nccl-tests' table: expected the {} words that its header names",
+                             columns_->words));
+  }
   void add_row(FilePlace at, const std::vector<std::string_view>& words) {
-    const auto odd = [&] {
-      to_.skip(at, fmt::format("not a line of nccl-tests' table: expected the {} words that its header names",
-                               columns_->words));
-    };
     std::size_t first = columns_->before;  // of the measures
     if (words.size() + 1 == columns_->words && columns_->redop && number_in(words[*columns_->redop]))
       --first;  // without an operation
     else if (words.size() != columns_->words)
-      return odd();
+      return skip_odd(at);
     Measurement m;
     m.at = at;
     m.bytes = *count_in(words[0]);
     const auto time = number_in(words[first]), busbw = number_in(words[first + 2]);
-    if ((first > 1 && !count_in(words[1])) || !time || !busbw || *time < 0) return odd();
+    if ((first > 1 && !count_in(words[1])) || !time || !busbw || *time < 0) return skip_odd(at);
     m.time_us = *time;
     if (first > 2) {
       const auto type = measured_dtype(words[2]);
@@ -243,6 +306,10 @@ class NcclTestsReader {
     m.source = file_;
     m.test = test_;
     StatedMeasures stated{std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])};
+    // For some years both were the bus bandwidth for collectives of blocks.
+    const auto kind = m.collective.empty() ? to_.stated().collective : measured_collective(m.collective);
+    if ((kind == Collective::allgather || kind == Collective::reduce_scatter) && stated.algbw == stated.busbw)
+      stated.algbw.clear();
     if (columns_->milliseconds) {
       m.time_us = *time * 1000;
       stated.time_us = fmt::format("{:.0f}", m.time_us);  // they have three decimals
@@ -269,6 +336,7 @@ class NcclTestsReader {
   RankLines rank_lines_;
   bool in_place_ = false;
   std::optional<Columns> columns_;
+  std::optional<BegunRow> begun_;
 };
 
 }  // namespace
@@ -277,6 +345,11 @@ bool is_nccl_tests_settings(const std::vector<std::string_view>& words) {
   return std::any_of(words.begin(), words.end(), [](std::string_view word) {
     return word == "nThread" || word == "nGpus" || word == "nThread:" || word == "nGpus:";
   });
+}
+
+bool is_bare_nccl_tests(const std::vector<std::string_view>& words) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  return (words[0] == "nThread" && has("nGpus") && has("minBytes")) || (words[0] == "size" && columns_in(words));
 }
 
 bool is_nccl_tests_header(const std::vector<std::string_view>& words) { return columns_in(words).has_value(); }

@@ -39,7 +39,8 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
     if (!comment) first = false;
     if (!named && (is_osu_title(words) || is_osu_header(words))) named = Format::osu;
     if (!named && is_imb_header(words)) named = Format::imb;
-    if (!named && comment && (is_nccl_tests_settings(words) || is_nccl_tests_header(words))) named = Format::nccl_tests;
+    if (!named && (comment ? is_nccl_tests_settings(words) || is_nccl_tests_header(words) : is_bare_nccl_tests(words)))
+      named = Format::nccl_tests;
     if (named && !first) return named;
   }
   return named;

@@ -81,6 +81,8 @@ bool is_imb_header(const std::vector<std::string_view>& words);  // "#bytes #rep
 bool is_nccl_tests_header(const std::vector<std::string_view>& words);  // of a line that begins with "#"
 // "# nThread 1 nGpus 8 minBytes 8 ...", with which a test begins.
 bool is_nccl_tests_settings(const std::vector<std::string_view>& words);
+// One of these two lines that has lost its "#".
+bool is_bare_nccl_tests(const std::vector<std::string_view>& words);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 void read_imb(std::string_view text, const std::string& file, RowCollector& to);
