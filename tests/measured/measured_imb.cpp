@@ -172,3 +172,46 @@ TEST_CASE("IMB: tables of other programs in the same log are named, and their ro
   CHECK(reverse.rows[0].time_us == 3.25);
   CHECK(has_reason(reverse, "of another program's table"));
 }
+
+TEST_CASE("IMB: a title that lost its number sign begins another test") {
+  const std::string bare =
+      "Benchmarking Bcast \n" + kImbNames + kImbRow + "\nBenchmarking Reduce \n" + kImbNames + kImbRow;
+  const Measured m = read(bare, on(2, 4));
+  REQUIRE(m.rows.size() == 2);
+  CHECK(m.rows[0].kind == Collective::broadcast);
+  CHECK(m.rows[1].kind == Collective::reduce);
+  CHECK(m.rows[1].test != m.rows[0].test);
+}
+
+// oneCCL's examples/benchmark: the same columns, and a block's size also of reduce_scatter.
+TEST_CASE("oneCCL: tables with IMB's columns, of a block's size but for vectors") {
+  const auto test = [](const std::string& name, const std::string& backend) {
+    return "options:\n  processes:      8\n  backend:        " + backend +
+           "\n  iters:          16\n\ndatatype: bfloat16\nreduction: sum\n\n"
+           "#------------------------------------------------------------\n# Benchmarking: " +
+           name +
+           " \n# #processes: 8\n#------------------------------------------------------------\n\n"
+           "        #bytes  #repetitions   t_min[usec]   t_max[usec]   t_avg[usec]  stddev[%]\n"
+           "          4096            16         30.00         31.00         30.50       0.50\n\n# All done\n";
+  };
+  const auto one = [&](const std::string& name, const std::string& backend = "sycl") {
+    const Measured m = read(test(name, backend), on({}, 4));
+    REQUIRE(m.rows.size() == 1);
+    return m.rows[0];
+  };
+  const Measurement row = one("allreduce");
+  CHECK(row.kind == Collective::allreduce);
+  CHECK(row.nodes == 2);
+  CHECK(row.cards == 4);
+  CHECK(row.bytes == 4096);
+  CHECK(row.time_us == 31);
+  CHECK(row.dtype == Dtype::bf16);
+  CHECK(row.algorithm == "auto");
+  CHECK(row.note == "oneCCL allreduce");
+  CHECK(one("allreduce", "host").algorithm == "MPI");
+  for (const char* vector : {"bcast", "reduce"}) CHECK(one(vector).bytes == 4096);
+  for (const char* blocks : {"allgather", "allgatherv", "alltoall", "reduce_scatter"})
+    CHECK(one(blocks).bytes == 8 * 4096);
+  CHECK(one("allgatherv").kind == Collective::allgather);
+  CHECK(has_reason(read(test("sparse_allreduce", "sycl"), on({}, 4)), "sparse_allreduce"));
+}

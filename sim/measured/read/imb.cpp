@@ -1,4 +1,5 @@
-// What the Intel MPI Benchmarks (IMB-MPI1) print for blocking collectives.
+// What the Intel MPI Benchmarks (IMB-MPI1) print for blocking collectives, and oneCCL's benchmark, whose tables have
+// the same columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class ImbReader {
       } else if (is_osu_title(words) || is_osu_header(words) ||
                  (words[0].starts_with('#') && (is_nccl_tests_header(words) || is_nccl_tests_settings(words)))) {
         begin_other_program(at);
-      } else if (words[0].starts_with('#')) {
+      } else if (words[0].starts_with('#') || is_bare_comment(words)) {
         read_comment(words);
       } else if (columns_) {
         add_row(at, words);
@@ -65,14 +66,27 @@ class ImbReader {
     other_program_ = true;
   }
 
-  void read_comment(const std::vector<std::string_view>& words) {
+  // "Benchmarking Allreduce" without its "#", and what oneCCL's benchmark says of a run.
+  static bool is_bare_comment(const std::vector<std::string_view>& words) {
+    return words.size() == 2 && (words[0] == "Benchmarking" || words[0] == "backend:" || words[0] == "datatype:");
+  }
+
+  void read_comment(std::vector<std::string_view> words) {
+    if (words[0] != "#") words.insert(words.begin(), "#");
     const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : std::string_view(); };
-    if (word(1) == "Benchmarking") {  // "# Benchmarking Allreduce"
+    if (word(1) == "Benchmarking" || word(1) == "Benchmarking:") {  // "# Benchmarking Allreduce"
       collective_ = word(2);
+      one_ccl_ = word(1).ends_with(':');
+      // All its blocks are of one size.
+      if (one_ccl_ && collective_ == "allgatherv") collective_ = "allgather";
       processes_ = waiting_ = 0;
       columns_.reset();
       other_program_ = false;
       ++tests_;
+    } else if (word(1) == "backend:") {
+      on_cards_ = word(2) != "host";
+    } else if (word(1) == "datatype:") {
+      type_ = reduced_type_ = word(2);
     } else if (word(1) == "MPI_Datatype") {  // "# MPI_Datatype for reductions : MPI_FLOAT"
       (word(2) == "for" ? reduced_type_ : type_) = words.back();
     } else if (std::any_of(words.begin(), words.end(),
@@ -84,6 +98,7 @@ class ImbReader {
     // "# #processes = 4", "# #processes = 4; rank order (rowwise): "
     if (const auto name = std::find(words.begin(), words.end(), "#processes"); words.end() - name > 2 && name[1] == "=")
       processes_ = count_in(name[2].substr(0, name[2].find(';'))).value_or(0);
+    if (word(1) == "#processes:") processes_ = count_in(word(2)).value_or(0);
     // "# ( 24 additional processes waiting in MPI_Barrier )"
     if (const auto name = std::find(words.begin(), words.end(), "additional");
         name != words.end() && name != words.begin())
@@ -115,10 +130,11 @@ class ImbReader {
     m.time_us = *us;
     m.dtype = *dtype;
     m.source = file_;
-    m.note = fmt::format("IMB {}", collective_);
+    m.note = fmt::format("{} {}", one_ccl_ ? "oneCCL" : "IMB", collective_);
     if (std::string why = place(m); !why.empty()) return to_.skip(at, std::move(why));
-    // Reduce_scatter's size is that of the vector, Reduce_scatter_block's that of a block, as the others' are.
-    const bool vector = kind == Collective::reduce_scatter && lower_case(collective_) != "reduce_scatter_block";
+    // Reduce_scatter's size is that of the vector, Reduce_scatter_block's and oneCCL's that of a block, as the others'.
+    const bool vector =
+        kind == Collective::reduce_scatter && !one_ccl_ && lower_case(collective_) != "reduce_scatter_block";
     to_.add(std::move(m), !vector);
   }
 
@@ -149,7 +165,7 @@ class ImbReader {
   std::string type_ = "MPI_BYTE", reduced_type_ = "MPI_FLOAT";  // where a file does not say
   Count processes_ = 0;                                         // 0: not said
   Count waiting_ = 0;                                           // of the job, and not of the test
-  bool on_cards_ = false, other_program_ = false;
+  bool on_cards_ = false, other_program_ = false, one_ccl_ = false;
   std::optional<ImbColumns> columns_;
 };
 
