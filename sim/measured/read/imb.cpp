@@ -46,7 +46,7 @@ class ImbReader {
       if (const auto columns = imb_columns_in(words)) {
         columns_ = columns;
         other_program_ = false;
-      } else if (is_osu_title(words) || is_osu_header(words) ||
+      } else if (is_osu_title(words) || is_osu_header(words) || is_ucc_header(words) ||
                  (words[0].starts_with('#') && (is_nccl_tests_header(words) || is_nccl_tests_settings(words)))) {
         begin_other_program(at);
       } else if (words[0].starts_with('#') || is_bare_comment(words)) {

@@ -42,7 +42,7 @@ class OsuReader {
         begin_test(line.text);
       else if (test_.empty() && is_osu_header(words))
         begin_untitled();
-      else if (words[0].starts_with('#') || is_imb_header(words))
+      else if (words[0].starts_with('#') || is_imb_header(words) || is_ucc_header(words))
         read_comment(words);
       else if (!test_.empty())
         add_row({file_, line.number}, words);
@@ -81,7 +81,7 @@ class OsuReader {
   }
 
   void read_comment(const std::vector<std::string_view>& words) {
-    if (is_nccl_tests_header(words) || is_nccl_tests_settings(words) || is_imb_header(words)) {
+    if (is_nccl_tests_header(words) || is_nccl_tests_settings(words) || is_imb_header(words) || is_ucc_header(words)) {
       if (!test_.empty())
         to_.remark(fmt::format("{}:{}: another program's table begins, which is not read", file_, line_));
       test_.clear();

@@ -75,7 +75,9 @@ class RcclTestsReader {
     m.source = file_;
     if (std::string why = place(r, m); !why.empty()) return to_.skip(r.at, std::move(why));
     const bool blocks = is_of_blocks(r, m);
-    to_.add(std::move(m), blocks, {r.text("time"), r.text("algbw"), r.text("busbw")});
+    StatedMeasures stated{r.text("time"), r.text("algbw"), r.text("busbw")};
+    if (blocks) stated = {};  // by which the blocks are known
+    to_.add(std::move(m), blocks, stated);
   }
 
   // Nodes and cards of each. Built with MPI, the number of ranks on a node is that of the communicator's processes, on

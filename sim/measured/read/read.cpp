@@ -11,7 +11,7 @@
 namespace gccl::sim {
 namespace {
 
-enum class Format : std::uint8_t { table, rccl_table, nccl_tests, osu, imb, json };
+enum class Format : std::uint8_t { table, rccl_table, nccl_tests, osu, imb, hccl_test, ucc, json };
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -19,6 +19,8 @@ std::string_view looks_like(Format f) {
   return f == Format::table || f == Format::rccl_table ? "a table"
          : f == Format::osu                            ? "what an OSU benchmark prints"
          : f == Format::imb                            ? "what Intel's MPI benchmarks print"
+         : f == Format::hccl_test                      ? "what hccl_test prints"
+         : f == Format::ucc                            ? "what ucc_perftest prints"
                                                        : "what nccl-tests print";
 }
 
@@ -39,6 +41,8 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
     if (!comment) first = false;
     if (!named && (is_osu_title(words) || is_osu_header(words))) named = Format::osu;
     if (!named && is_imb_header(words)) named = Format::imb;
+    if (!named && is_hccl_test_header(words)) named = Format::hccl_test;
+    if (!named && is_ucc_header(words)) named = Format::ucc;
     if (!named && (comment ? is_nccl_tests_settings(words) || is_nccl_tests_header(words) : is_bare_nccl_tests(words)))
       named = Format::nccl_tests;
     if (named && !first) return named;
@@ -49,8 +53,9 @@ std::optional<Format> format_of(std::string_view text, const std::string& file) 
 [[noreturn]] void no_measurements(const std::string& file) {
   throw json::InputError(
       fmt::format("{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests, an OSU benchmark or IMB-MPI1 prints, JSON of "
-                  "nccl-tests, rccl-tests or gccl bench, or JSON of NCCL's Inspector",
+                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests, an OSU benchmark, IMB-MPI1, oneCCL's "
+                  "benchmark, ucc_perftest or hccl_test prints, JSON of nccl-tests, rccl-tests or gccl bench, or JSON "
+                  "of NCCL's Inspector",
                   file));
 }
 
@@ -100,6 +105,8 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
       case Format::nccl_tests: read_nccl_tests(text, file, to); break;
       case Format::osu: read_osu(text, file, to); break;
       case Format::imb: read_imb(text, file, to); break;
+      case Format::hccl_test: read_hccl_test(text, file, to); break;
+      case Format::ucc: read_ucc(text, file, to); break;
       case Format::json:
         if (const auto whole = one_document(text, file); whole && is_bench(*whole))
           read_bench(*whole, text, file, to);

@@ -20,7 +20,8 @@ struct StatedOfRows {
 //   algorithm, protocol, bytes, time_us, algbw_GBps, busbw_GBps, source, note, of which collective, bytes and one of
 //   the three measures are required;
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
-// - what the OSU micro-benchmarks and Intel's (IMB-MPI1) print for collectives;
+// - what the OSU micro-benchmarks and Intel's (IMB-MPI1) print for collectives, oneCCL's benchmark, UCC's ucc_perftest
+//   and Ascend's hccl_test;
 // - what nccl-tests write with -J, rccl-tests with -Z csv and -Z json, and gccl bench with --json;
 // - JSON of NCCL's Inspector plugin, a line, several lines or a list's item for each call of a rank: of each collective
 //   and size the median over its calls of the slowest rank.

@@ -86,6 +86,10 @@ bool is_bare_nccl_tests(const std::vector<std::string_view>& words);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
 void read_imb(std::string_view text, const std::string& file, RowCollector& to);
+bool is_hccl_test_header(const std::vector<std::string_view>& words);  // "data_size(Bytes): | aveg_time(us): | ..."
+void read_hccl_test(std::string_view text, const std::string& file, RowCollector& to);
+bool is_ucc_header(const std::vector<std::string_view>& words);  // "Count  Size  Time, us"
+void read_ucc(std::string_view text, const std::string& file, RowCollector& to);
 
 // How deep in objects and lists a text of JSON is.
 struct JsonDepth {

@@ -170,7 +170,7 @@ void RowCollector::add(Measurement row, bool per_block, const StatedMeasures& me
   // As benchmarks round sizes down, nothing was sent.
   if (!per_block && counts_blocks(row.kind) && row.bytes < Count(row.ranks()) * size_of(row.dtype))
     return skip(row.at, "of less than one element for each rank");
-  if (!per_block) compare(row, measures);
+  compare(row, measures);
   if (row.algorithm.empty()) row.algorithm = kNcclChoice;
   to_.rows.push_back(std::move(row));
 }

@@ -176,8 +176,9 @@ class TableReader {
     if (m.time_us == 0)
       if (std::string why = derive(r, m); !why.empty()) return to_.skip(m.at, std::move(why));
     const bool blocks = per_block(m.note), old = m.note.find("old nccl-tests") != m.note.npos;
-    to_.add(std::move(m), blocks,
-            {number_text(r, in_time), old ? "" : number_text(r, in_algbw), number_text(r, in_busbw)});
+    StatedMeasures stated{number_text(r, in_time), old ? "" : number_text(r, in_algbw), number_text(r, in_busbw)};
+    if (blocks) stated = {};  // counted in many ways
+    to_.add(std::move(m), blocks, stated);
   }
 
   Rank ranks(const CsvRecord& r, Column c) const {
