@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libgccl/schedule/types.hpp"
+#include "sim/measured/diagnosis/diagnosis.hpp"
 #include "sim/measured/diagnosis/evidence.hpp"
 #include "tests/measured/table_text.hpp"
 #include "tests/support/has.hpp"
@@ -471,4 +472,20 @@ TEST_CASE("gccl diagnose says that barriers are left out") {
   const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "dgx-h100-superpod-2048"}, folder.path);
   CHECK(e.code == 2);
   CHECK(e.out.find("a barrier, which has no bandwidth (m.csv:2)") != std::string::npos);
+}
+
+TEST_CASE("a healthy cluster's text says that no cause is needed where another one fits a little better") {
+  const auto text = [](const std::string& first, const std::string& second) {
+    const auto cause = [](const std::string& name, double probability) {
+      return Json{{"cause", name}, {"title", name}, {"detail", ""}, {"probability", probability}, {"error_percent", 5}};
+    };
+    Json one{{"system", ""}, {"note", ""}, {"rows", Json::array()}, {"verdict", "healthy"}, {"short_share", 0}};
+    one["hypotheses"] = Json::array({cause(first, 0.7), cause(second, 0.3)});
+    const Json none = Json::array();
+    Json document{{"diagnoses", Json::array({one})}, {"skipped", none}, {"remarks", none}};
+    document["cluster"] = Json{{"name", "box"}};
+    return sim::diagnosis_text(document, 120);
+  };
+  CHECK(!has(text("healthy", "pcie"), "Of the causes below"));
+  CHECK(has(text("pcie", "healthy"), "Of the causes below \"pcie\" fits these times best, but nothing is missing"));
 }

@@ -40,9 +40,14 @@ std::string verdict_text(const Json& d) {
   if (d["verdict"] == "implausible")
     return "Implausible: most of the sizes take less than half as long as the cluster needs. Are units, numbers of "
            "ranks and the cluster right?\n";
-  if (d["verdict"] == "healthy")
-    return fmt::format(
+  if (d["verdict"] == "healthy") {
+    const std::string said = fmt::format(
         "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
+    if (first["cause"] == "healthy") return said;
+    return said +
+           fmt::format("Of the causes below \"{}\" fits these times best, but nothing is missing that needs one.\n",
+                       text_in(first["title"]));
+  }
   std::string text = fmt::format(
       "Shortfall: {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
   if (const auto observations = d["observations"].get<std::size_t>(); observations < kObservationsMin)
