@@ -487,5 +487,5 @@ TEST_CASE("a healthy cluster's text says that no cause is needed where another o
     return sim::diagnosis_text(document, 120);
   };
   CHECK(!has(text("healthy", "pcie"), "Of the causes below"));
-  CHECK(has(text("pcie", "healthy"), "Of the causes below \"pcie\" fits these times best, but nothing is missing"));
+  CHECK(has(text("pcie", "healthy"), "Of the causes below \"pcie\" fits these times best, but too little is missing"));
 }

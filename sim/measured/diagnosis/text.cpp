@@ -45,7 +45,7 @@ std::string verdict_text(const Json& d) {
         "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
     if (first["cause"] == "healthy") return said;
     return said +
-           fmt::format("Of the causes below \"{}\" fits these times best, but nothing is missing that needs one.\n",
+           fmt::format("Of the causes below \"{}\" fits these times best, but too little is missing to need one.\n",
                        text_in(first["title"]));
   }
   std::string text = fmt::format(
