@@ -158,3 +158,25 @@ TEST_CASE("nccl-tests: versions whose all-gather has its bus bandwidth in both c
   }
   CHECK(remarks("broadcast_perf", "15.73", "15.73") == 1);
 }
+
+TEST_CASE("nccl-tests: a table whose operation is not that of the stated collective is none of its") {
+  const auto row = [](const std::string& operation) {
+    return kTornNames + "        1024            64     float    " + operation +
+           "      -1    11.00    0.09    0.08      0    12.00    0.09    0.08      0\n";
+  };
+  const auto read_as = [&](Collective kind) {
+    return read(row(" sum") + row("none"), {.collective = kind, .nodes = 1, .cards = 4, .system = ""});
+  };
+  for (const Collective kind : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+    const Measured m = read_as(kind);
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].at.line == 2);
+    CHECK(has_reason(m, "its operation is \"none\""));
+  }
+  for (const Collective kind : {Collective::allgather, Collective::alltoall, Collective::broadcast}) {
+    const Measured m = read_as(kind);
+    REQUIRE(m.rows.size() == 1);
+    CHECK(m.rows[0].at.line == 4);
+    CHECK(has_reason(m, "its operation is \"sum\""));
+  }
+}

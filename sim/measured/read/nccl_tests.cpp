@@ -301,7 +301,12 @@ class NcclTestsReader {
     const std::size_t shift = columns_->words - words.size();
     if (columns_->algo) m.algorithm = fmt::format("NCCL_ALGO={}", words[*columns_->algo - shift]);
     if (columns_->proto) m.protocol = words[*columns_->proto - shift];
-    if (!contradicted(words, shift)) m.collective = collective_;
+    const std::string operation(columns_->redop && shift == 0 ? words[*columns_->redop] : "");
+    const auto named = measured_collective(collective_);
+    if (!guessed_ || !named || !contradicts(operation, *named)) m.collective = collective_;
+    if (const auto& stated_kind = to_.stated().collective;
+        m.collective.empty() && stated_kind && contradicts(operation, *stated_kind))
+      return to_.skip(at, fmt::format("its operation is {}, which --collective is not of", gccl::quoted(operation)));
     m.in_place = in_place_;
     m.source = file_;
     m.test = test_;
@@ -317,13 +322,11 @@ class NcclTestsReader {
     to_.add(std::move(m), false, stated);
   }
 
-  // Whether a row's operation says that the test is not the one that the file's only name is of.
-  bool contradicted(const std::vector<std::string_view>& words, std::size_t shift) const {
-    const auto kind = measured_collective(collective_);
-    if (!guessed_ || !kind || !columns_->redop || shift > 0) return false;
+  // Whether a row's operation says that its test is not of that collective.
+  static bool contradicts(std::string_view operation, Collective kind) {
     const bool reduces =
-        *kind == Collective::allreduce || *kind == Collective::reduce || *kind == Collective::reduce_scatter;
-    return reduces == (words[*columns_->redop] == "none");
+        kind == Collective::allreduce || kind == Collective::reduce || kind == Collective::reduce_scatter;
+    return !operation.empty() && reduces == (operation == "none");
   }
 
   const std::string& file_;
