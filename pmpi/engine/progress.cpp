@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "pmpi/engine/background.hpp"
 #include "pmpi/engine/connecting.hpp"
@@ -13,6 +14,8 @@
 
 namespace gccl::pmpi {
 namespace {
+
+constexpr auto kLauncherTime = std::chrono::seconds(5);
 
 // The GCCL side of a communicator that this rank has freed. Others may still be using it: so a barrier, which nobody
 // waits for, comes last, and a rank that has passed it lets go.
@@ -68,9 +71,24 @@ int truncated(Function function, bool is_root, int otherwise) {
   }
 }
 
-// MPI's code for a call that GCCL could not finish.
-int failed(Communicator& k, Function function, GCCL_Result result) {
+// Where a rank has died, the launcher ends the job, with that rank's exit code. MPI_ERRORS_ARE_FATAL of the others
+// would end it with their own if they came first. So they wait, once: some launchers let them go on.
+void leave_the_end_to_the_launcher(MPI_Comm handled_by) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(handled_by, &handler);
+  bool ends_the_job = handler == MPI_ERRORS_ARE_FATAL;
+#ifdef MPI_ERRORS_ABORT
+  ends_the_job = ends_the_job || handler == MPI_ERRORS_ABORT;
+#endif
+  PMPI_Errhandler_free(&handler);
+  static const auto until = std::chrono::steady_clock::now() + kLauncherTime;
+  if (ends_the_job) std::this_thread::sleep_until(until);
+}
+
+// MPI's code for a call that GCCL could not finish. `handled_by`: the communicator whose error handler gets it.
+int failed(Communicator& k, Function function, GCCL_Result result, MPI_Comm handled_by) {
   say(k.me, name(function), last_error(result));
+  if (result == GCCL_ERR_PEER_LOST) leave_the_end_to_the_launcher(handled_by);
   if (result == GCCL_ERR_MISMATCH) k.differs_said = true;
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
@@ -78,7 +96,7 @@ int failed(Communicator& k, Function function, GCCL_Result result) {
 // The same for a non-blocking one.
 int failed(PendingRequest* pending, GCCL_Result result) {
   Communicator& k = *pending->communicator;
-  const int code = failed(k, pending->function, result);
+  const int code = failed(k, pending->function, result, MPI_COMM_WORLD);
   if (result != GCCL_ERR_MISMATCH) return code;
   k.failed_before = true;
   return truncated(pending->function, pending->call.root == k.me.rank, code);
@@ -287,7 +305,7 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
     wait.pause();
   }
   if (result == GCCL_SUCCESS && call.hears_others()) k.refused = 0;
-  int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
+  int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result, k.mpi);
   if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
   return code;
 }

@@ -1,5 +1,6 @@
 // Ends as the first argument says, after a non-blocking collective: endings.sh looks at the exit code.
 #include <mpi.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,6 +118,30 @@ int many_communicators() {
   return wrong ? 1 : 0;
 }
 
+// The last rank dies while the others are in a collective. Its launcher is held up, so that they know of it first.
+void last_rank_dies(bool nonblocking) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == size - 1) {
+    const pid_t launcher = getppid();
+    if (fork() == 0) {
+      usleep(1500000);
+      kill(launcher, SIGCONT);
+      _exit(0);
+    }
+    kill(launcher, SIGSTOP);
+    _exit(3);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (nonblocking) {
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
@@ -125,6 +150,7 @@ int main(int argc, char** argv) {
   if (how == "many communicators") return many_communicators();
   if (how.starts_with("two roots, "))
     return two_roots(how.find("one rank sends") != how.npos ? 1 : 2, how.ends_with("frees"));
+  if (how.starts_with("a rank dies")) last_rank_dies(how.ends_with("wait for a barrier"));
   int in = 1, sum = 0;
   MPI_Request request;
   if (how == "a scan that the other ranks do not call") {

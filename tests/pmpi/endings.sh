@@ -27,6 +27,17 @@ GCCL_BACKENDS=mpi expect 0 "computes meanwhile"
 expect 0 "uses GCCL, and ends it first"
 expect 0 "uses GCCL, and ends it last"
 expect 0 "a scan that the other ranks do not call"  # as plain Open MPI ends it
+# As plain MPI ends them: with the dead rank's exit code, not with that of the others' MPI_ERRORS_ARE_FATAL.
+for meanwhile in "call a barrier" "wait for a barrier"; do
+  text=$(timeout 120 "$mpiexec" --oversubscribe -n 3 -x LD_PRELOAD="$drop_in" "$program" \
+    "a rank dies while the others $meanwhile" 2>&1)
+  code=$?
+  if [ $code -ne 3 ] || ! grep -q 'gccl_pmpi: rank . of 3, MPI_I\?[Bb]arrier: a peer is lost: ' <<<"$text" ||
+    grep -q MPI_ERR <<<"$text"; then
+    printf 'a rank dies while the others %s: exit code %d, expected 3, and no error of MPI\n%s\n' "$meanwhile" $code "$text"
+    failed=1
+  fi
+done
 # Descriptors are short, and one rank has fewer than the other: the rank that finds it says so once, and MPI answers on
 # what communicators there are beyond that.
 # shellcheck disable=SC2016
