@@ -168,6 +168,7 @@ void complete(PendingRequest* pending, int code) {
     if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(*k);
     if (k->released) delete k;
   }
+  count_answer();
   pending->code.store(code, std::memory_order_release);
   pending->complete.store(true, std::memory_order_release);
   PMPI_Grequest_complete(request);
@@ -304,6 +305,7 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
     progress();
     wait.pause();
   }
+  count_answer();
   if (result == GCCL_SUCCESS && call.hears_others()) k.refused = 0;
   int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result, k.mpi);
   if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);

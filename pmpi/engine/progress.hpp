@@ -99,4 +99,19 @@ int wait_for(Test&& test, How wait = How(true)) {
   }
 }
 
+// MPI's own collectives move on what was sent before them, and a program may look for that once, as by MPI_Iprobe after
+// a barrier. GCCL's do not move it. So a look that finds nothing is repeated, the first time after GCCL's answers.
+void count_answer();
+bool answered_since();  // this thread last asked
+inline constexpr int kLooks = 16;
+template <class Look>
+int look_for(const int* flag, Look&& look) {
+  int code = look();
+  if (code != MPI_SUCCESS || *flag || !answered_since()) return code;
+  for (int i = 0; i < kLooks && code == MPI_SUCCESS && !*flag; ++i) code = look();
+  return code;
+}
+// For functions that do not look themselves.
+void move_messages_on();
+
 }  // namespace gccl::pmpi

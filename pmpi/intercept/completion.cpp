@@ -40,27 +40,27 @@ int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[], MP
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   progress();
-  return PMPI_Test(request, flag, status);
+  return look_for(flag, [=] { return PMPI_Test(request, flag, status); });
 }
 
 int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   progress();
-  return PMPI_Testall(count, requests, flag, statuses);
+  return look_for(flag, [=] { return PMPI_Testall(count, requests, flag, statuses); });
 }
 
 int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   progress();
-  return PMPI_Testany(count, requests, index, flag, status);
+  return look_for(flag, [=] { return PMPI_Testany(count, requests, index, flag, status); });
 }
 
 int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
   progress();
-  return PMPI_Testsome(count, requests, done, indices, statuses);
+  return look_for(done, [=] { return PMPI_Testsome(count, requests, done, indices, statuses); });
 }
 
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   progress();
-  return PMPI_Request_get_status(request, flag, status);
+  return look_for(flag, [=] { return PMPI_Request_get_status(request, flag, status); });
 }
 
 }  // extern "C"

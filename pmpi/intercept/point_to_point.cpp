@@ -75,4 +75,29 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
   return wait_for([&](int* flag) { return PMPI_Improbe(source, tag, comm, flag, message, status); });
 }
 
+int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  return look_for(flag, [=] { return PMPI_Iprobe(source, tag, comm, flag, status); });
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  return look_for(flag, [=] { return PMPI_Improbe(source, tag, comm, flag, message, status); });
+}
+
+// Those that have arrived leave the buffer.
+int MPI_Bsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  move_messages_on();
+  return PMPI_Bsend(buf, count, type, dest, tag, comm);
+}
+
+int MPI_Ibsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+  move_messages_on();
+  return PMPI_Ibsend(buf, count, type, dest, tag, comm, request);
+}
+
+// What has arrived is not cancelled.
+int MPI_Cancel(MPI_Request* request) {
+  move_messages_on();
+  return PMPI_Cancel(request);
+}
+
 }  // extern "C"

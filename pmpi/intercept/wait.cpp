@@ -1,6 +1,8 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
+#include <utility>
 
 #include "pmpi/engine/progress.hpp"
 
@@ -12,6 +14,8 @@ namespace gccl::pmpi {
 namespace {
 
 std::atomic<bool> oversubscribed{false};
+std::atomic<std::uint64_t> answers{0};
+thread_local std::uint64_t answers_seen = 0;
 
 // A peer may be in the middle of an MPI message to us: MPI's own progress happens inside MPI calls only. Nothing is
 // ever sent to own_self().
@@ -24,6 +28,16 @@ void move_mpi() {
 
 void set_oversubscribed(bool yes) { oversubscribed = yes; }
 bool is_oversubscribed() { return oversubscribed.load(std::memory_order_relaxed); }
+
+void count_answer() { answers.fetch_add(1, std::memory_order_relaxed); }
+bool answered_since() {
+  const std::uint64_t now = answers.load(std::memory_order_relaxed);
+  return std::exchange(answers_seen, now) != now;
+}
+void move_messages_on() {
+  if (!answered_since()) return;
+  for (int i = 0; i < kLooks; ++i) move_mpi();
+}
 
 void Wait::pause() {
   ++polls_;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -321,6 +322,127 @@ TEST_CASE("communicators that are freed give back what they held, also where a t
       // The last few may still be on their way.
       CHECK(open_files() <= after_ten + 4 * w.size);
     }
+}
+
+// Looks once for a message of the last rank that has this tag, and that `posted` receives; true when it is there.
+struct Look {
+  const char* name;
+  bool (*finds)(int from, int tag, MPI_Request* posted);
+  bool posts = true;
+};
+const Look kLooks[] = {
+    {"MPI_Iprobe",
+     [](int from, int tag, MPI_Request*) {
+       int flag = 0, token = 0;
+       MPI_Iprobe(from, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+       MPI_Recv(&token, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       return flag != 0;
+     },
+     false},
+    {"MPI_Improbe",
+     [](int from, int tag, MPI_Request*) {
+       int flag = 0, token = 0;
+       MPI_Message message;
+       MPI_Improbe(from, tag, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+       if (!flag) MPI_Mprobe(from, tag, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+       MPI_Mrecv(&token, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+       return flag != 0;
+     },
+     false},
+    {"MPI_Test",
+     [](int, int, MPI_Request* posted) {
+       int flag = 0;
+       MPI_Test(posted, &flag, MPI_STATUS_IGNORE);
+       return flag != 0;
+     }},
+    {"MPI_Testall",
+     [](int, int, MPI_Request* posted) {
+       int flag = 0;
+       MPI_Testall(1, posted, &flag, MPI_STATUSES_IGNORE);
+       return flag != 0;
+     }},
+    {"MPI_Testany",
+     [](int, int, MPI_Request* posted) {
+       int flag = 0, index = 0;
+       MPI_Testany(1, posted, &index, &flag, MPI_STATUS_IGNORE);
+       return flag != 0;
+     }},
+    {"MPI_Testsome",
+     [](int, int, MPI_Request* posted) {
+       int done = 0, index = 0;
+       MPI_Testsome(1, posted, &done, &index, MPI_STATUSES_IGNORE);
+       return done == 1;
+     }},
+    {"MPI_Request_get_status",
+     [](int, int, MPI_Request* posted) {
+       int flag = 0;
+       MPI_Request_get_status(*posted, &flag, MPI_STATUS_IGNORE);
+       return flag != 0;
+     }},
+    {"MPI_Cancel",
+     [](int from, int tag, MPI_Request* posted) {
+       int cancelled = 0, token = 0;
+       MPI_Status status;
+       MPI_Cancel(posted);
+       MPI_Wait(posted, &status);
+       MPI_Test_cancelled(&status, &cancelled);
+       if (cancelled) MPI_Recv(&token, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       return !cancelled;
+     }},
+};
+
+// Each collective of MPI's moves on what was sent before it, and programs rely on that.
+TEST_CASE("a message that was sent before a barrier is found at the first look after it") {
+  const World w;
+  const int last = w.size - 1;
+  if (last == 0) return;
+  for (const bool nonblocking : {false, true})
+    for (int tag = 0; tag < int(std::size(kLooks)); ++tag) {
+      const Look& look = kLooks[tag];
+      int found = 0, token = 0;
+      for (int round = 0; round < 10; ++round) {
+        MPI_Request posted = MPI_REQUEST_NULL, all_here = MPI_REQUEST_NULL;
+        if (w.rank == 0 && look.posts) MPI_Irecv(&token, 1, MPI_INT, last, tag, MPI_COMM_WORLD, &posted);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (w.rank == last) MPI_Send(&token, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+        if (nonblocking) {
+          MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+          MPI_Wait(&all_here, MPI_STATUS_IGNORE);
+        } else {
+          MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (w.rank == 0) found += look.finds(last, tag, &posted);
+        MPI_Wait(&posted, MPI_STATUS_IGNORE);
+      }
+      CHECK_MESSAGE((w.rank != 0 || found == 10), std::string(look.name), " found ", found, " of 10");
+    }
+}
+
+TEST_CASE("a buffered message that was received before a barrier leaves its buffer before the next one needs it") {
+  const World w;
+  const int last = w.size - 1, count = 1 << 14;
+  if (last == 0) return;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  std::vector<int> data(count), room(count + MPI_BSEND_OVERHEAD);  // for one message
+  void* attached = room.data();
+  int bytes = int(room.size() * sizeof(int));
+  if (w.rank == 0) MPI_Buffer_attach(attached, bytes);
+  for (int round = 0; round < 10; ++round) {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    int ok = 1;
+    if (w.rank == 0 && round % 2 == 0) ok = MPI_Bsend(data.data(), count, MPI_INT, last, 0, comm) == MPI_SUCCESS;
+    if (w.rank == 0 && round % 2 == 1)
+      ok = MPI_Ibsend(data.data(), count, MPI_INT, last, 0, comm, &sent) == MPI_SUCCESS;
+    if (ok) MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    CHECK(ok);
+    MPI_Bcast(&ok, 1, MPI_INT, 0, comm);
+    if (w.rank == last && ok) MPI_Recv(data.data(), count, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
+  }
+  if (w.rank == 0) MPI_Buffer_detach(&attached, &bytes);
+  MPI_Comm_free(&comm);
 }
 
 }  // namespace
