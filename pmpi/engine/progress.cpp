@@ -81,14 +81,14 @@ void leave_the_end_to_the_launcher(MPI_Comm handled_by) {
   ends_the_job = ends_the_job || handler == MPI_ERRORS_ABORT;
 #endif
   PMPI_Errhandler_free(&handler);
+  if (!ends_the_job) return;
   static const auto until = std::chrono::steady_clock::now() + kLauncherTime;
-  if (ends_the_job) std::this_thread::sleep_until(until);
+  std::this_thread::sleep_until(until);
 }
 
-// MPI's code for a call that GCCL could not finish. `handled_by`: the communicator whose error handler gets it.
-int failed(Communicator& k, Function function, GCCL_Result result, MPI_Comm handled_by) {
+// MPI's code for a call that GCCL could not finish.
+int failed(Communicator& k, Function function, GCCL_Result result) {
   say(k.me, name(function), last_error(result));
-  if (result == GCCL_ERR_PEER_LOST) leave_the_end_to_the_launcher(handled_by);
   if (result == GCCL_ERR_MISMATCH) k.differs_said = true;
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
@@ -96,7 +96,8 @@ int failed(Communicator& k, Function function, GCCL_Result result, MPI_Comm hand
 // The same for a non-blocking one.
 int failed(PendingRequest* pending, GCCL_Result result) {
   Communicator& k = *pending->communicator;
-  const int code = failed(k, pending->function, result, MPI_COMM_WORLD);
+  const int code = failed(k, pending->function, result);
+  pending->peer_lost = result == GCCL_ERR_PEER_LOST;
   if (result != GCCL_ERR_MISMATCH) return code;
   k.failed_before = true;
   return truncated(pending->function, pending->call.root == k.me.rank, code);
@@ -213,7 +214,10 @@ int query(void* state, MPI_Status* status) {
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
-  return static_cast<PendingRequest*>(state)->code.load(std::memory_order_acquire);
+  const PendingRequest& pending = *static_cast<PendingRequest*>(state);
+  const int code = pending.code.load(std::memory_order_acquire);
+  if (code != MPI_SUCCESS && pending.peer_lost) leave_the_end_to_the_launcher(MPI_COMM_WORLD);
+  return code;
 }
 // Once it is complete; by MPICH also when the program gives it up before (MPI_Request_free).
 int release(void* state) {
@@ -307,7 +311,8 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
   }
   count_answer();
   if (result == GCCL_SUCCESS && call.hears_others()) k.refused = 0;
-  int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result, k.mpi);
+  int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
+  if (result == GCCL_ERR_PEER_LOST) leave_the_end_to_the_launcher(k.mpi);
   if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
   return code;
 }

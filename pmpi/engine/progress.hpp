@@ -19,6 +19,7 @@ class PendingRequest {
   MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
   GCCL_Request gccl = GCCL_REQUEST_NULL;
   // Stored by the thread that completes it and loaded by the one that waits: what the call has written is seen by then.
+  bool peer_lost = false;
   std::atomic<int> code{MPI_SUCCESS};
   std::atomic<bool> complete{false};
   std::atomic<bool> left{false};  // by one of the two that use it: MPI, and what completes it
