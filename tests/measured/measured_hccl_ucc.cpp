@@ -89,6 +89,15 @@ TEST_CASE("hccl_test: what failed on any rank, is torn or contradicts itself is 
   CHECK(has_reason(m, "a cell for each name"));
   REQUIRE(m.remarks.size() == 1);
   CHECK(m.remarks[0].find("algbw 0.5461 GB/s, found 5.46133") != std::string::npos);
+  // Another test's size may be right.
+  const std::string row = "16384 | 80.00 | 0.20480 | ";
+  m = read(program + kHcclNames + row + "failed\n./bin/all_gather_test\n" + kHcclNames + row + "success\n" +
+               "./bin/alltoall_test\n" + kHcclNames + "local rank_id 3, check result failed, " + row + "failed\n" +
+               row + "success\n",
+           on_ranks(1, 8));
+  REQUIRE(m.rows.size() == 1);
+  CHECK(m.rows[0].kind == Collective::allgather);
+  CHECK(m.skipped.size() == 2);
 }
 
 TEST_CASE("ucc_perftest: the slowest rank's time, and sizes of a block where there are blocks") {

@@ -183,7 +183,7 @@ TEST_CASE("IMB: a title that lost its number sign begins another test") {
   CHECK(m.rows[1].test != m.rows[0].test);
 }
 
-// oneCCL's examples/benchmark: the same columns, and a block's size also of reduce_scatter.
+// oneCCL's examples/benchmark has the same columns.
 TEST_CASE("oneCCL: tables with IMB's columns, of a block's size but for vectors") {
   const auto test = [](const std::string& name, const std::string& backend) {
     return "options:\n  processes:      8\n  backend:        " + backend +
@@ -209,9 +209,14 @@ TEST_CASE("oneCCL: tables with IMB's columns, of a block's size but for vectors"
   CHECK(row.algorithm == "auto");
   CHECK(row.note == "oneCCL allreduce");
   CHECK(one("allreduce", "host").algorithm == "MPI");
-  for (const char* vector : {"bcast", "reduce"}) CHECK(one(vector).bytes == 4096);
-  for (const char* blocks : {"allgather", "allgatherv", "alltoall", "reduce_scatter"})
-    CHECK(one(blocks).bytes == 8 * 4096);
+  for (const char* vector : {"bcast", "reduce", "reduce_scatter"}) CHECK(one(vector).bytes == 4096);
+  for (const char* blocks : {"allgather", "allgatherv", "alltoall"}) CHECK(one(blocks).bytes == 8 * 4096);
   CHECK(one("allgatherv").kind == Collective::allgather);
   CHECK(has_reason(read(test("sparse_allreduce", "sycl"), on({}, 4)), "sparse_allreduce"));
+  // A script's own lines between IMB's tables are not oneCCL's.
+  const Measured imb =
+      read(kImbTitle + "backend: ucx\ndatatype: strange\n" + imb_test("Allreduce", 8, kImbRow), on({}, 4));
+  REQUIRE(imb.rows.size() == 1);
+  CHECK(imb.rows[0].algorithm == "MPI");
+  CHECK(imb.rows[0].dtype == Dtype::f32);
 }

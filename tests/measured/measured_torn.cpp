@@ -83,7 +83,7 @@ TEST_CASE("nccl-tests: a row is put together around what NCCL prints before its 
                               "00 : 0 -> 1\nnode7:42:43 [1] NCCL INFO Connected all rings\n" +
                               rest +
                               "        2048           512     float     sum      -1\nnode7:42:42 [0] NCCL INFO 2048 "
-                              "Bytes\n       12000    0.17    0.26      0    12001    0.17    0.26      0\n"
+                              "Bytes\n       12000    0.00    0.00      0    12001    0.00    0.00      0\n"
                               "        4096          1024     float     sum      -1node7:42:42 [0] NCCL INFO Tree\n"
                               "    15.00    0.27    0.41      0\n"
                               "        8192          2048     float     sum      -1    17.00    0.48    0.72      0    "
@@ -120,6 +120,13 @@ TEST_CASE("nccl-tests: a row whose times never come is listed, and gets no other
       read(kTornNames + begun + "    11.00    0.09    0.14      7    12.00    0.09    0.13      0\n", kOnFour);
   CHECK(m.rows.empty());
   CHECK(has_reason(m, "wrong elements"));
+  // Numbers of somebody else's, whose second one is no bandwidth of such a time.
+  for (const std::string others : {"1 2 3 0 5 6 7 0\n", "7 6 5 0\n"}) {
+    const Measured torn = read(
+        kTornNames + begun + others + "    11.00    0.09    0.14      0    12.00    0.09    0.13      0\n", kOnFour);
+    CHECK(torn.rows.empty());
+    CHECK(has_reason(torn, "expected the 13 words"));
+  }
 }
 
 TEST_CASE("nccl-tests: a rank before each piece of a row is none of its numbers") {
@@ -179,4 +186,7 @@ TEST_CASE("nccl-tests: a table whose operation is not that of the stated collect
     CHECK(m.rows[0].at.line == 4);
     CHECK(has_reason(m, "its operation is \"sum\""));
   }
+  const Measured m = read_as(Collective::sendrecv);  // whose table has the operation that it was asked for
+  CHECK(m.rows.size() == 2);
+  CHECK(m.skipped.empty());
 }

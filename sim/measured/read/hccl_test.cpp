@@ -1,6 +1,7 @@
 // What Ascend's hccl_test prints: a table of sizes and times, separated by bars.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "sim/measured/read/readers.hpp"
 
@@ -14,6 +15,7 @@ class HcclTestReader {
   HcclTestReader(std::string_view text, const std::string& file, RowCollector& to) : file_(file), to_(to) {
     const std::vector<TextLine> lines = lines_of(text);
     for (const TextLine& line : lines) note_failure(line.text);
+    tests_ = 0;
     for (const TextLine& line : lines) {
       const std::vector<std::string_view> words = words_of(line.text);
       if (words.empty()) continue;
@@ -30,12 +32,13 @@ class HcclTestReader {
  private:
   // "local rank_id 3, check result failed, 8192 | 764.55 | ..." of any rank; rank 0 says how its own check went.
   void note_failure(std::string_view line) {
+    if (is_hccl_test_header(words_of(line))) ++tests_;
     constexpr std::string_view kFailed = "check result failed,";
     const std::size_t at = line.find(kFailed);
     if (at == line.npos) return;
     const std::vector<std::string_view> words = words_of(line.substr(at + kFailed.size()));
     if (!words.empty())
-      if (const auto bytes = count_in(words[0])) failed_.insert(*bytes);
+      if (const auto bytes = count_in(words[0])) failed_.emplace(tests_, *bytes);
   }
 
   // "./bin/all_reduce_test -b 8K -e 1G" in a command line. A line that names several lists programs.
@@ -78,7 +81,7 @@ class HcclTestReader {
     const auto us = number_in(time);
     if (!us || *us < 0) return to_.skip(at, "not a line of hccl_test's table: expected a time");
     const Count bytes = *count_in(cells[0]);  // of the vector, or of all blocks
-    if (cell("check_result") == "failed" || failed_.contains(bytes))
+    if (cell("check_result") == "failed" || failed_.contains({tests_, bytes}))
       return to_.skip(at, "the test found wrong elements");
     Measurement m;
     m.at = at;
@@ -97,7 +100,7 @@ class HcclTestReader {
   RowCollector& to_;
   std::vector<std::string_view> columns_;
   std::string named_, collective_;  // since the last table began; of that table, empty where it is to be stated
-  std::set<Count> failed_;          // sizes
+  std::set<std::pair<std::size_t, Count>> failed_;  // of which test, and which size
   std::size_t tests_ = 0;
 };
 

@@ -84,9 +84,9 @@ class ImbReader {
       other_program_ = false;
       ++tests_;
     } else if (word(1) == "backend:") {
-      on_cards_ = word(2) != "host";
+      if (word(2) == "host" || word(2) == "sycl") one_ccl_on_cards_ = word(2) == "sycl";
     } else if (word(1) == "datatype:") {
-      type_ = reduced_type_ = word(2);
+      one_ccl_type_ = word(2);
     } else if (word(1) == "MPI_Datatype") {  // "# MPI_Datatype for reductions : MPI_FLOAT"
       (word(2) == "for" ? reduced_type_ : type_) = words.back();
     } else if (std::any_of(words.begin(), words.end(),
@@ -118,23 +118,23 @@ class ImbReader {
     if (const auto defects = columns_->defects ? number_in(words[*columns_->defects]) : 0; !defects || *defects > 0)
       return to_.skip(at, "the test found wrong elements");
     const auto kind = collective_.empty() ? to_.stated().collective : measured_collective(collective_);
-    const std::string& type = kind && reduces(*kind) ? reduced_type_ : type_;
+    const std::string& type = one_ccl_ ? one_ccl_type_ : kind && reduces(*kind) ? reduced_type_ : type_;
     const auto dtype = measured_dtype(type);
     if (!dtype) return to_.skip(at, no_dtype(type));
     Measurement m;
     m.at = at;
     m.test = tests_;
     m.collective = collective_;
-    m.algorithm = on_cards_ ? "auto" : "MPI";  // on host buffers, unless by IMB-MPI1-GPU
+    // On host buffers, unless by IMB-MPI1-GPU or with oneCCL's backend sycl.
+    m.algorithm = (one_ccl_ ? one_ccl_on_cards_ : on_cards_) ? "auto" : "MPI";
     m.bytes = *bytes;
     m.time_us = *us;
     m.dtype = *dtype;
     m.source = file_;
     m.note = fmt::format("{} {}", one_ccl_ ? "oneCCL" : "IMB", collective_);
     if (std::string why = place(m); !why.empty()) return to_.skip(at, std::move(why));
-    // Reduce_scatter's size is that of the vector, Reduce_scatter_block's and oneCCL's that of a block, as the others'.
-    const bool vector =
-        kind == Collective::reduce_scatter && !one_ccl_ && lower_case(collective_) != "reduce_scatter_block";
+    // Reduce_scatter's size is that of the vector, Reduce_scatter_block's that of a block, as the others'.
+    const bool vector = kind == Collective::reduce_scatter && lower_case(collective_) != "reduce_scatter_block";
     to_.add(std::move(m), !vector);
   }
 
@@ -165,7 +165,10 @@ class ImbReader {
   std::string type_ = "MPI_BYTE", reduced_type_ = "MPI_FLOAT";  // where a file does not say
   Count processes_ = 0;                                         // 0: not said
   Count waiting_ = 0;                                           // of the job, and not of the test
-  bool on_cards_ = false, other_program_ = false, one_ccl_ = false;
+  bool on_cards_ = false, other_program_ = false;
+  bool one_ccl_ = false;  // the table is oneCCL's, of which these are
+  std::string one_ccl_type_ = "float32";
+  bool one_ccl_on_cards_ = false;
   std::optional<ImbColumns> columns_;
 };
 

@@ -184,14 +184,21 @@ class NcclTestsReader {
     if (!begun_) return false;
     const std::size_t rest = columns_->words - columns_->before, first = columns_->checked ? 4 : 3;
     const bool half = words.size() == first && rest == 2 * first;
-    if ((words.size() != rest && !half) || !number_in(words[0]) || !number_in(words[1]) || !number_in(words[2]))
-      return false;
+    if ((words.size() != rest && !half) || !are_measures(*count_in(begun_->words[0]), words)) return false;
     std::vector<std::string_view> row = begun_->words;
     begun_.reset();
     row.insert(row.end(), words.begin(), words.end());
     row.resize(columns_->words, "N/A");
     add_row(at, row);
     return true;
+  }
+  // A time and two bandwidths that fit it; by old versions both are the bus bandwidth.
+  bool are_measures(Count bytes, const std::vector<std::string_view>& words) const {
+    const auto time = number_in(words[0]), algbw = number_in(words[1]), busbw = number_in(words[2]);
+    if (!time || !algbw || !busbw || *time <= 0) return false;
+    const double GBps = double(bytes) / (*time * (columns_->milliseconds ? 1e6 : 1e3));
+    constexpr double kRounding = 0.01;
+    return *algbw >= 0.4 * GBps - kRounding && *algbw <= 1.05 * GBps + kRounding;
   }
   void end_begun() {
     if (begun_) skip_odd(begun_->at);
@@ -322,8 +329,9 @@ class NcclTestsReader {
     to_.add(std::move(m), false, stated);
   }
 
-  // Whether a row's operation says that its test is not of that collective.
+  // Whether a row's operation says that its test is not of that collective. sendrecv_perf's rows have one, too.
   static bool contradicts(std::string_view operation, Collective kind) {
+    if (kind == Collective::sendrecv) return false;
     const bool reduces =
         kind == Collective::allreduce || kind == Collective::reduce || kind == Collective::reduce_scatter;
     return !operation.empty() && reduces == (operation == "none");
