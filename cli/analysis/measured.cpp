@@ -15,9 +15,9 @@ namespace gccl {
 void add_measured_options(Command& command, MeasuredArguments& a, bool live) {
   command
       .add_option("measured", a.files,
-                  "Measurements: CSV, what nccl-tests, rccl-tests, an OSU benchmark, IMB-MPI1, oneCCL's benchmark, "
-                  "ucc_perftest "
-                  "or hccl_test printed, JSON of nccl-tests, rccl-tests or gccl bench, or NCCL Inspector's JSON")
+                  "Measurements: CSV, what nccl-tests, rccl-tests, an OSU benchmark, IMB-MPI1, oneCCL's "
+                  "benchmark, ucc_perftest or hccl_test printed, JSON of nccl-tests, rccl-tests or gccl bench, or NCCL "
+                  "Inspector's JSON")
       ->required_unless(a.live)
       ->value("MEASURED");
   if (live)
