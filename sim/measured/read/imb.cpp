@@ -117,7 +117,7 @@ class ImbReader {
           at, fmt::format("not a line of IMB's table: expected the {} numbers that its header names", columns_->words));
     if (const auto defects = columns_->defects ? number_in(words[*columns_->defects]) : 0; !defects || *defects > 0)
       return to_.skip(at, "the test found wrong elements");
-    const auto kind = collective_.empty() ? to_.stated().collective : measured_collective(collective_);
+    const auto kind = to_.kind_of(collective_);
     const std::string& type = one_ccl_ ? one_ccl_type_ : kind && reduces(*kind) ? reduced_type_ : type_;
     const auto dtype = measured_dtype(type);
     if (!dtype) return to_.skip(at, no_dtype(type));

@@ -120,10 +120,13 @@ struct RankLines {
   }
 };
 
+bool has(const std::vector<std::string_view>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 // A comment that has lost its "#", as where a web page took it for a heading.
 bool is_bare_comment(const std::vector<std::string_view>& words) {
-  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  return is_bare_nccl_tests(words) || (words[0] == "Rank" && has("Pid") && has("device")) ||
+  return is_bare_nccl_tests(words) || (words[0] == "Rank" && has(words, "Pid") && has(words, "device")) ||
          words[0] == "out-of-place" || words[0] == "in-place";
 }
 
@@ -319,7 +322,7 @@ class NcclTestsReader {
     m.test = test_;
     StatedMeasures stated{std::string(words[first]), std::string(words[first + 1]), std::string(words[first + 2])};
     // For some years both were the bus bandwidth for collectives of blocks.
-    const auto kind = m.collective.empty() ? to_.stated().collective : measured_collective(m.collective);
+    const auto kind = to_.kind_of(m.collective);
     if ((kind == Collective::allgather || kind == Collective::reduce_scatter) && stated.algbw == stated.busbw)
       stated.algbw.clear();
     if (columns_->milliseconds) {
@@ -359,8 +362,8 @@ bool is_nccl_tests_settings(const std::vector<std::string_view>& words) {
 }
 
 bool is_bare_nccl_tests(const std::vector<std::string_view>& words) {
-  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  return (words[0] == "nThread" && has("nGpus") && has("minBytes")) || (words[0] == "size" && columns_in(words));
+  return (words[0] == "nThread" && has(words, "nGpus") && has(words, "minBytes")) ||
+         (words[0] == "size" && columns_in(words));
 }
 
 bool is_nccl_tests_header(const std::vector<std::string_view>& words) { return columns_in(words).has_value(); }

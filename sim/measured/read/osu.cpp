@@ -125,7 +125,7 @@ class OsuReader {
     m.bytes = *bytes;
     m.time_us = *us;
     // A reduce-scatter's size is that of the vector; other sizes are those of what a rank sends to one other.
-    const auto kind = collective_.empty() ? to_.stated().collective : measured_collective(collective_);
+    const auto kind = to_.kind_of(collective_);
     to_.add(std::move(m), kind != Collective::reduce_scatter);
   }
 

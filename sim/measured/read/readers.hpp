@@ -34,6 +34,10 @@ class RowCollector {
   void remark(std::string text) { to_.remarks.push_back(std::move(text)); }
   void remark_contradictions();  // of the rows since the last time
   const StatedOfRows& stated() const { return stated_; }
+  // Of a row whose file names its collective so; of one whose file names none ("") the stated one.
+  std::optional<Collective> kind_of(std::string_view collective) const {
+    return collective.empty() ? stated_.collective : measured_collective(collective);
+  }
 
  private:
   std::string why_not(Measurement& row) const;  // empty where it can be used

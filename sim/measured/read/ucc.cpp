@@ -67,7 +67,7 @@ class UccReader {
     m.dtype = *dtype;
     m.source = file_;
     m.note = "UCC " + collective_;
-    const auto kind = collective_.empty() ? to_.stated().collective : measured_collective(collective_);
+    const auto kind = to_.kind_of(collective_);
     StatedMeasures stated{std::string(words[4]), {}, {}};
     // Those of a root count otherwise.
     if (full_ && (kind == Collective::allreduce || kind == Collective::allgather || kind == Collective::alltoall ||
