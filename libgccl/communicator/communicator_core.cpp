@@ -23,6 +23,8 @@ std::list<CommunicatorCore*>& registry() {
   return *list;
 }
 
+std::atomic<int> mending{0};  // of those, whose links may have something to do while nothing is in flight
+
 // This thread goes through the registry. What it finds may make it do so once more: a failure, of which it writes a
 // dump.
 thread_local bool in_registry = false;
@@ -56,7 +58,9 @@ const char CommunicatorCore::kMagic[] = "gccl communicator";
 
 Progress progress_all_but(CommunicatorCore* mine) {
   Progress made = Progress::nothing;
-  if (std::unique_lock lock(registry_mutex, std::defer_lock); !in_registry && lock.try_lock()) {
+  // A program may have a thousand, and to look at each takes longer than most calls.
+  const bool others = InFlight::busy_communicators() > std::uint32_t(mine && mine->busy()) || mending > 0;
+  if (std::unique_lock lock(registry_mutex, std::defer_lock); others && !in_registry && lock.try_lock()) {
     const InRegistry in;
     for (CommunicatorCore* c : registry())
       if (c != mine && (c->busy() || c->world().mends)) made = std::max(made, c->progress());
@@ -117,6 +121,7 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
                                                  c->team_.plans->link_rate(), c->team_.world->link_avoid);
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());
+  if (c->team_.world->mends) ++mending;
   *out = std::move(c);
   return {};
 }
@@ -126,7 +131,7 @@ void CommunicatorCore::close() {
   if (std::exchange(closed_, true)) return;
   {
     std::lock_guard lock(registry_mutex);
-    registry().remove(this);
+    if (registry().remove(this) > 0 && team_.world->mends) --mending;
   }
   std::lock_guard lock(lock_);
   const Operation* const dropped = operations_.first();

@@ -37,7 +37,7 @@ Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
       std::erase(queue_, op.get());
       if (transfers_.holds(op.get())) transfers_.erase(op.get());
       std::erase(to_myself_.waiting(), op.get());
-      active_.fetch_sub(1, std::memory_order_relaxed);
+      in_flight_.one_less();
     }
     return failure_.returned();
   }
@@ -52,7 +52,7 @@ Operation* Operations::resume(std::unique_ptr<Operation> op) {
   op->started_ns = op->begun_ns = now_ns();
   team_.flight.goes_on(op->work.what.sequence);
   queue_.push_back(op.get());
-  active_.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.one_more();
   return op.release();
 }
 
@@ -71,7 +71,7 @@ Operation* Operations::first() const {
 
 void Operations::enqueue(Operation* op) {
   assert(!op->started && failure_.none());
-  active_.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.one_more();
   if (op->work.what.point_to_point()) return begin_transfer(op);
   recorder_.number(op->work);
   if (team_.world->check && team_.size() > 1) check_first(*op);
@@ -95,7 +95,7 @@ void Operations::check_first(const Operation& op) {
   check->given_up = true;
   queue_.push_back(check.get());
   check.release();
-  active_.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.one_more();
 }
 
 // The ranks say what they have seen of their links: in the order of execution, in which all know when that is due.
@@ -108,7 +108,7 @@ void Operations::report_first(Operation* op) {
   report->given_up = true;
   queue_.push_front(report.get());
   report.release();
-  active_.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.one_more();
 }
 
 void Operations::begin(Operation* op) {
@@ -236,7 +236,7 @@ Status Operations::concluded(Operation* op) {
 // In no list of the communicator's any more.
 void Operations::finish(Operation* op, Status status) noexcept {
   assert(op->stage.load(std::memory_order_relaxed) == Operation::Stage::pending && !op->transferring);
-  assert(active_.load(std::memory_order_relaxed) > 0);
+  assert(in_flight_.count() > 0);
   const Descriptor& what = op->work.what;
   if (status.ok()) try {
       status = concluded(op);
@@ -254,7 +254,7 @@ void Operations::finish(Operation* op, Status status) noexcept {
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);
-  active_.fetch_sub(1, std::memory_order_relaxed);
+  in_flight_.one_less();
   if (!op->functions.empty()) {
     completions::ended(op);
   } else if (op->given_up) {
@@ -266,7 +266,7 @@ void Operations::finish(Operation* op, Status status) noexcept {
 
 // An I-form's sender computes, perhaps, and other operations in flight are a use for its time.
 std::uint32_t Operations::hint_of_one_way(const Operation& op) const {
-  return op.work.blocking && active_.load(std::memory_order_relaxed) == 1 ? GCCL_HINT_ONE_WAY : 0;
+  return op.work.blocking && in_flight_.count() == 1 ? GCCL_HINT_ONE_WAY : 0;
 }
 
 void Operations::begin_transfer(Operation* op) {

@@ -15,6 +15,24 @@
 
 namespace gccl {
 
+// How many operations of one communicator there are. Changed with its lock held, and looked at by any thread.
+class InFlight {
+ public:
+  void one_more() noexcept {
+    if (count_.fetch_add(1, std::memory_order_relaxed) == 0) busy_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void one_less() noexcept {
+    if (count_.fetch_sub(1, std::memory_order_relaxed) == 1) busy_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  // Of all communicators of the process, those that have operations in flight.
+  static std::uint32_t busy_communicators() noexcept { return busy_.load(std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<std::uint32_t> busy_{0};
+  std::atomic<std::uint32_t> count_{0};
+};
+
 // With the communicator's lock held, busy() and failure().ask_abort() apart.
 class Operations {
  public:
@@ -45,7 +63,7 @@ class Operations {
   Failure& failure() { return failure_; }
   const Failure& failure() const { return failure_; }
 
-  bool busy() const { return active_.load(std::memory_order_relaxed) > 0; }
+  bool busy() const { return in_flight_.count() > 0; }
   // The front one is carried out.
   const std::deque<Operation*>& collectives() const { return queue_; }
   const Transfers& transfers() const { return transfers_; }
@@ -78,8 +96,8 @@ class Operations {
   Recorder& recorder_;
   Failure failure_;
   Scratch scratch_;
-  std::atomic<std::uint32_t> active_{0};  // operations in flight
-  std::uint64_t moved_bytes_ = 0;         // of the ports, when flows() was last true
+  InFlight in_flight_;
+  std::uint64_t moved_bytes_ = 0;  // of the ports, when flows() was last true
   std::deque<Operation*> queue_;
   Transfers transfers_;
   SelfMessages to_myself_;
