@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
+#include "libgccl/api/private_communicators.hpp"
 #include "libgccl/base/environment.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/bootstrap/identity.hpp"
@@ -261,6 +262,36 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok())
       return failed_on(*c, s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
+  });
+}
+
+GCCL_Result GCCL_Comm_connections(GCCL_Comm comm, const int* ranks, int n, int* connections) {
+  return guarded([&] {
+    CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (n < 0 || !ranks || !connections)
+      return failed(invalid("expected a list of ranks, and where to store a number"));
+    Rank count = 0;
+    if (const Status s = c->connections({ranks, std::size_t(n)}, &count); !s.ok()) return failed(s);
+    *connections = int(count);
+    return GCCL_SUCCESS;
+  });
+}
+
+GCCL_Result GCCL_Comm_create_apart(GCCL_Comm comm, const int* ranks, int n, uint64_t id,
+                                   GCCL_Allgather_function allgather, void* context, GCCL_Comm* out) {
+  if (out) *out = GCCL_COMM_NULL;
+  return guarded([&] {
+    CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (n < 1 || !ranks || !allgather || !out)
+      return failed(invalid(n < 1 ? fmt::format("n is {}: expected 1 or more", n) : "an argument is null"));
+    const Inside inside(*c);
+    CallersExchange exchange(allgather, context, Rank(n));
+    std::unique_ptr<CommunicatorCore> made;
+    if (const Status s = create_apart(*c, std::span(ranks, std::size_t(n)), id, exchange, &made); !s.ok())
+      return failed(s);
+    return failed(keep(std::move(made), out));
   });
 }
 

@@ -31,25 +31,6 @@ class Alone : public Exchange {
   }
 };
 
-// The caller's own all-gather; its time is the caller's to limit.
-class Callers : public Exchange {
- public:
-  Callers(GCCL_Allgather_function function, void* context, Rank size)
-      : function_(function), context_(context), size_(size) {}
-  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
-    all->assign(mine.size() * size_, std::byte());
-    const int result = function_(mine.data(), all->data(), mine.size(), context_);
-    if (result == 0) return {};
-    return Status::error(fmt::format("the all-gather in GCCL_Config.allgather returned {}, expected 0", result),
-                         GCCL_ERR_SYSTEM);
-  }
-
- private:
-  const GCCL_Allgather_function function_;
-  void* const context_;
-  const Rank size_;
-};
-
 // torchrun's own store lives at MASTER_PORT: ours is next to it.
 Status torchrun_store(const Environment& environment, Machines machines, HostPort* at) {
   const char* address = environment("MASTER_ADDR");
@@ -111,6 +92,14 @@ RankSettings resolved(RankSettings settings) {
 
 }  // namespace
 
+Status CallersExchange::all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) {
+  all->assign(mine.size() * size_, std::byte());
+  const int result = function_(mine.data(), all->data(), mine.size(), context_);
+  if (result == 0) return {};
+  return Status::error(fmt::format("the all-gather in GCCL_Config.allgather returned {}, expected 0", result),
+                       GCCL_ERR_SYSTEM);
+}
+
 Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   std::int64_t rank = config && config->rank >= 0 ? config->rank : -1;
@@ -156,7 +145,7 @@ Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
   bootstrap.size = identity.size;
   bootstrap.wrong = wrong;
   if (c.allgather) {
-    bootstrap.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, bootstrap.size);
+    bootstrap.exchange = std::make_unique<CallersExchange>(c.allgather, c.allgather_context, bootstrap.size);
   } else if (bootstrap.size == 1) {
     bootstrap.exchange = std::make_unique<Alone>();
   } else {

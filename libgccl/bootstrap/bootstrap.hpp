@@ -23,6 +23,19 @@ class Exchange {
   virtual Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
 };
 
+// The caller's own all-gather; its time is the caller's to limit.
+class CallersExchange : public Exchange {
+ public:
+  CallersExchange(GCCL_Allgather_function function, void* context, Rank size)
+      : function_(function), context_(context), size_(size) {}
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override;
+
+ private:
+  const GCCL_Allgather_function function_;
+  void* const context_;
+  const Rank size_;
+};
+
 // One rank's part in the bootstrap of a job.
 struct Bootstrap : RankSettings {
   Rank rank = 0, size = 1;

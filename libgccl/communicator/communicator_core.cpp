@@ -262,6 +262,16 @@ void CommunicatorCore::abort(int code) noexcept {
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) operations_.make_progress();
 }
 
+Status CommunicatorCore::connections(std::span<const int> ranks, Rank* count) {
+  std::lock_guard lock(lock_);
+  *count = 0;
+  for (const int r : ranks) {
+    if (r < 0 || Rank(r) >= size()) return invalid(fmt::format("rank {}: expected 0 to {}", r, size() - 1));
+    if (Rank(r) != rank() && !team_.ports->to(Rank(r)).in_memory) ++*count;
+  }
+  return {};
+}
+
 std::vector<Rank> CommunicatorCore::lost() {
   std::lock_guard lock(lock_);
   const Failure& failure = operations_.failure();

@@ -140,6 +140,8 @@ class CommunicatorCore {
   Status why();
   // Becomes the other one, which gets what this one was. For survival.cpp.
   void adopt(CommunicatorCore& made, std::size_t ranks_lost) noexcept;
+  // How many of these ranks are reached otherwise than through memory.
+  Status connections(std::span<const int> ranks, Rank* count);
   // Whom its transports have lost.
   std::vector<Rank> lost();
   // Before it is freed; and why it failed, where no call has said so, before it is released.

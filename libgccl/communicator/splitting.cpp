@@ -106,6 +106,20 @@ Status split_for(CommunicatorCore& parent, Purpose purpose, int color, int key, 
   return CommunicatorCore::create(parent.team().world, std::move(m), exchange, out);
 }
 
+// Where the caller is in the list; -1 where it is not.
+Status find_place(const CommunicatorCore& parent, std::span<const int> ranks, int* place) {
+  *place = -1;
+  std::vector<bool> listed(parent.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())
+      return invalid(fmt::format("ranks[{}] is {}: expected 0 to {}", i, ranks[i], parent.size() - 1));
+    if (listed[Rank(ranks[i])]) return invalid(fmt::format("ranks[{}] repeats rank {}", i, ranks[i]));
+    listed[Rank(ranks[i])] = true;
+    if (Rank(ranks[i]) == parent.rank()) *place = int(i);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status split_communicator(CommunicatorCore& parent, int color, int key, std::unique_ptr<CommunicatorCore>* out) {
@@ -115,16 +129,19 @@ Status split_communicator(CommunicatorCore& parent, int color, int key, std::uni
 Status create_from(CommunicatorCore& parent, std::span<const int> ranks, std::unique_ptr<CommunicatorCore>* out) {
   if (parent.survival().refuses()) return parent.survival().refuse_once();  // `ranks` may go by the old numbers
   int key = -1;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())
-      return Status::error(fmt::format("ranks[{}] is {}: expected 0 to {}", i, ranks[i], parent.size() - 1),
-                           GCCL_ERR_INVALID_ARGUMENT);
-    for (std::size_t j = 0; j < i; ++j)
-      if (ranks[j] == ranks[i])
-        return Status::error(fmt::format("ranks[{}] repeats rank {}", i, ranks[i]), GCCL_ERR_INVALID_ARGUMENT);
-    if (Rank(ranks[i]) == parent.rank()) key = int(i);
-  }
+  if (Status s = find_place(parent, ranks, &key); !s.ok()) return s;
   return split_for(parent, Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
+}
+
+Status create_apart(const CommunicatorCore& parent, std::span<const int> ranks, std::uint64_t id, Exchange& exchange,
+                    std::unique_ptr<CommunicatorCore>* out) {
+  int place = -1;
+  if (Status s = find_place(parent, ranks, &place); !s.ok()) return s;
+  if (place < 0) return invalid(fmt::format("ranks does not list rank {}, which called", parent.rank()));
+  const std::vector<Rank> members(ranks.begin(), ranks.end());
+  Members m = parent.members().part(members);
+  m.id = id;
+  return CommunicatorCore::create(parent.team().world, std::move(m), exchange, out);
 }
 
 }  // namespace gccl

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -16,11 +17,22 @@
 namespace gccl::pmpi {
 namespace {
 
-// The job's own secret, for connections between machines: MPI has carried it to the other ranks. Unless the user has
-// set one.
-void make_secret(char (&secret)[65]) {
-  std::random_device random;
-  for (int i = 0; i < 8; ++i) std::snprintf(secret + 8 * i, 9, "%08x", unsigned(random()));
+struct Common {
+  char secret[65] = {};  // the job's own, for connections between machines, unless the user has set one
+  int tag = 0;           // on own_world()
+  std::uint64_t id = 0;  // of the communicator
+};
+
+Common made_up_by_rank_0(MPI_Comm comm, int rank) {
+  Common common;
+  if (rank == 0) {
+    std::random_device random;
+    for (int i = 0; i < 8; ++i) std::snprintf(common.secret + 8 * i, 9, "%08x", unsigned(random()));
+    common.tag = next_own_tag();
+    common.id = std::uint64_t(random()) << 32 | random();
+  }
+  PMPI_Bcast(&common, sizeof common, MPI_BYTE, 0, comm);
+  return common;
 }
 
 bool is_set(const char* variable) {
@@ -38,11 +50,6 @@ bool second_thread_may_progress() {
   return level == MPI_THREAD_MULTIPLE || !names || ("," + std::string(names) + ",").find(",mpi,") == std::string::npos;
 }
 
-bool all_of_one_world(MPI_Comm comm, int size) {
-  const std::vector<int> places = places_in_world(comm, size);
-  return std::count(places.begin(), places.end(), MPI_UNDEFINED) == 0;
-}
-
 // What follows it on `comm` waits for nobody who is elsewhere. Calls of GCCL that are in flight move on meanwhile.
 void come_together(MPI_Comm comm) {
 #ifdef MPICH_VERSION
@@ -57,13 +64,19 @@ void come_together(MPI_Comm comm) {
 }
 
 // All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes
-// for GCCL_Init, or nothing more, because it is connected or has failed. So they part in agreement, even where some
-// fail.
+// for GCCL, or nothing more, because it is connected or has failed. So they part in agreement, even where some fail.
 class Rounds {
  public:
   Rounds(MPI_Comm comm, int size) : comm_(comm), size_(size), heard_(static_cast<std::size_t>(size)) {}
 
-  // GCCL_Init's. Non-zero when another rank has failed.
+  static int for_gccl(const void* mine, void* all, size_t bytes, void* rounds) {
+    return static_cast<Rounds*>(rounds)->all_gather(mine, all, bytes);
+  }
+  bool all(bool mine) {
+    say(mine);
+    return all_said(true);
+  }
+  // Non-zero when another rank has failed.
   int all_gather(const void* mine, void* all, std::size_t bytes) {
     say(std::int64_t(bytes));
     another_failed_ = !all_said(std::int64_t(bytes)) || bytes > std::size_t(INT_MAX / size_);
@@ -97,52 +110,64 @@ class Rounds {
   std::vector<std::int64_t> heard_;
 };
 
-}  // namespace
+int connections(GCCL_Comm comm, const std::vector<int>& ranks) {
+  int n = 0;
+  GCCL_Comm_connections(comm, ranks.data(), int(ranks.size()), &n);
+  return n;
+}
 
-Connected connect_ranks(MPI_Comm comm, int rank, int size) {
-  Connected connected;
-  if (!all_of_one_world(comm, size)) return connected;  // all of them find that, and it is no error
-  come_together(comm);
-  struct {
-    char secret[65] = {};
-    int tag = 0;
-  } common;
-  if (rank == 0) make_secret(common.secret);
-  if (rank == 0) common.tag = next_own_tag();
-  PMPI_Bcast(&common, sizeof common, MPI_BYTE, 0, comm);
-  connected.tag = common.tag;
-
-  const InOwnCode here;
-  Rounds rounds(comm, size);
+// A job of GCCL's of its own.
+GCCL_Result init(const Common& common, int rank, int size, Rounds* rounds, GCCL_Comm* made) {
   GCCL_Config config = GCCL_CONFIG_INIT;
   config.rank = rank;
   config.size = size;
-  config.allgather = [](const void* mine, void* all, size_t bytes, void* r) {
-    return static_cast<Rounds*>(r)->all_gather(mine, all, bytes);
-  };
-  config.allgather_context = &rounds;
+  config.allgather = Rounds::for_gccl;
+  config.allgather_context = rounds;
   if (!user_has_secret()) config.secret = common.secret;
   config.progress_thread = 0;
+  return GCCL_Init(made, &config);
+}
+
+}  // namespace
+
+Connected connect_ranks(MPI_Comm comm, int rank, int size, GCCL_Comm world) {
+  Connected connected;
+  const std::vector<int> places = places_in_world(comm, size);
+  if (std::ranges::count(places, MPI_UNDEFINED) > 0) return connected;  // all of them find that, and it is no error
+  come_together(comm);
+  const InOwnCode here;
+  const Common common = made_up_by_rank_0(comm, rank);
+  connected.tag = common.tag;
+  Rounds rounds(comm, size);
+  const bool within_world = rounds.all(world != GCCL_COMM_NULL);
+  const DescriptorCount descriptors(within_world ? connections(world, places) : DescriptorCount::of_ranks(size));
   GCCL_Comm made = GCCL_COMM_NULL;
-  const DescriptorCount descriptors(size);
   if (!descriptors.enough(&connected.error)) {
     // Connecting may work, and a call that opens a connection may not.
   } else if (second_thread_may_progress() && !background::start()) {
     connected.error = "no thread for progress while the program computes: the system refuses another one";
-  } else if (const GCCL_Result result = GCCL_Init(&made, &config); result != GCCL_SUCCESS && !rounds.another_failed()) {
-    connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
+  } else {
+    const GCCL_Result result =
+        within_world ? GCCL_Comm_create_apart(world, places.data(), size, common.id, Rounds::for_gccl, &rounds, &made)
+                     : init(common, rank, size, &rounds, &made);
+    if (result != GCCL_SUCCESS && !rounds.another_failed())
+      connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
   }
   if (made != GCCL_COMM_NULL) GCCL_Comm_set_private(made);
-  if (rounds.part(made != GCCL_COMM_NULL)) {
-    connected.comm = made;
-    connected.descriptors = descriptors.promised();
-    const ProcessorShare mine = processor_share();
-    connected.processors.resize(std::size_t(size));
-    rounds.gather(&mine, connected.processors.data(), sizeof mine);
-    if (is_set("GCCL_OVERSUBSCRIBED")) connected.oversubscribed = std::atoi(std::getenv("GCCL_OVERSUBSCRIBED")) != 0;
-  } else if (made != GCCL_COMM_NULL) {
-    GCCL_Comm_release(&made);  // nobody else will come to free it
+  if (!rounds.part(made != GCCL_COMM_NULL)) {
+    if (made != GCCL_COMM_NULL) GCCL_Comm_release(&made);  // nobody else will come to free it
+    return connected;
   }
+  connected.comm = made;
+  std::vector<int> own_places(places.size());
+  std::iota(own_places.begin(), own_places.end(), 0);
+  connected.descriptors =
+      descriptors.promised(within_world ? connections(made, own_places) : DescriptorCount::of_ranks(size));
+  if (within_world) return connected;
+  const ProcessorShare mine = processor_share();
+  connected.processors.resize(std::size_t(size));
+  rounds.gather(&mine, connected.processors.data(), sizeof mine);
+  if (is_set("GCCL_OVERSUBSCRIBED")) connected.oversubscribed = std::atoi(std::getenv("GCCL_OVERSUBSCRIBED")) != 0;
   return connected;
 }
 

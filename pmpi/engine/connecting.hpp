@@ -20,12 +20,13 @@ struct Connected {
   int tag = 0;  // on own_world(), for messages between these ranks about this communicator
   std::string error;
   PromisedDescriptors descriptors;
-  std::vector<ProcessorShare> processors;  // of each rank
+  std::vector<ProcessorShare> processors;  // of each rank; empty where that of all of MPI_COMM_WORLD is known
   std::optional<bool> oversubscribed;      // as GCCL_OVERSUBSCRIBED says
 };
 
 // Collective over `comm`, of 2 ranks or more, in its place among the collective calls on it: part of a blocking one.
-// MPI and the calls in flight on other communicators move on meanwhile.
-Connected connect_ranks(MPI_Comm comm, int rank, int size);
+// MPI and the calls in flight on other communicators move on meanwhile. `world` is MPI_COMM_WORLD's, whose connections
+// it shares then; where that is GCCL_COMM_NULL on a rank, it gets its own.
+Connected connect_ranks(MPI_Comm comm, int rank, int size, GCCL_Comm world);
 
 }  // namespace gccl::pmpi

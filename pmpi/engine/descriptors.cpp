@@ -10,23 +10,10 @@
 namespace gccl::pmpi {
 namespace {
 
-// Of a communicator: its file in shared memory, and of tcp a listener, an inbox, two of its thread, and a spare one. Of
-// each peer, its file or a connection.
-constexpr int kOwn = 6;
 // GCCL raises the process's limit to this at least, where the hard one allows that.
 constexpr rlim_t kRaised = 256;
 
 std::atomic<int> all_promised{0};
-
-// 0 where /proc does not say.
-int open_here() {
-  DIR* const all = opendir("/proc/self/fd");
-  if (!all) return 0;
-  int n = -3;  // "." and "..", and the one that reads this
-  while (readdir(all)) ++n;
-  closedir(all);
-  return n;
-}
 
 }  // namespace
 
@@ -38,7 +25,14 @@ PromisedDescriptors& PromisedDescriptors::operator=(PromisedDescriptors&& other)
   return *this;
 }
 
-DescriptorCount::DescriptorCount(int ranks) : needed_(kOwn + ranks - 1), open_before_(open_here()) {}
+int DescriptorCount::open_here() {
+  DIR* const all = opendir("/proc/self/fd");
+  if (!all) return 0;
+  int n = -3;  // "." and "..", and the one that reads this
+  while (readdir(all)) ++n;
+  closedir(all);
+  return n;
+}
 
 bool DescriptorCount::enough(std::string* why) const {
   rlimit limit{};
@@ -48,14 +42,14 @@ bool DescriptorCount::enough(std::string* why) const {
   if (rlim_t(used + needed_) <= may - may / 4) return true;
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
-    *why = "this communicator may need " + std::to_string(needed_) + " file descriptors, " + std::to_string(used) +
-           " are in use, and of the " + std::to_string(may) +
+    *why = "this communicator may need " + std::to_string(needed_) + " more file descriptor" +
+           (needed_ == 1 ? "" : "s") + ", " + std::to_string(used) + " are in use, and of the " + std::to_string(may) +
            " that the process may have (ulimit -n) a quarter is left to the program; said once";
   return false;
 }
 
-PromisedDescriptors DescriptorCount::promised() const {
-  return PromisedDescriptors(std::clamp(needed_ - (open_here() - open_before_), 0, needed_));
+PromisedDescriptors DescriptorCount::promised(int needed) const {
+  return PromisedDescriptors(std::clamp(needed - (open_here() - open_before_), 0, needed));
 }
 
 }  // namespace gccl::pmpi

@@ -194,6 +194,7 @@ bool poll(PendingRequest* pending) {
 
 // As GCCL finds out for its own waits.
 void look_for_oversubscription(const Communicator& k, const Connected& made) {
+  if (made.processors.empty()) return;
   if (made.oversubscribed) return set_oversubscribed(*made.oversubscribed);
   std::vector<int> nodes(static_cast<std::size_t>(k.me.size));
   if (GCCL_Comm_nodes(k.gccl, nodes.data()) != GCCL_SUCCESS) return;
@@ -273,11 +274,14 @@ bool connect(Communicator& k) {
     connect_alone(k);
     return k.stage == Stage::ready;
   }
+  GCCL_Comm world = GCCL_COMM_NULL;
   {
     const Locked lock;
     let_go();  // a program that makes and frees communicators in turn never keeps many
+    for (const Communicator* c : connected)
+      if (c->mpi == MPI_COMM_WORLD) world = c->gccl;
   }
-  Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
+  Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size, world);
   if (!made.error.empty()) say(k.me, "connecting", made.error + "; MPI will answer the calls");
   if (made.comm == GCCL_COMM_NULL) {
     k.stage = Stage::failed;

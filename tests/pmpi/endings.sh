@@ -38,14 +38,23 @@ for meanwhile in "call a barrier" "wait for a barrier"; do
     failed=1
   fi
 done
-# Descriptors are short, and one rank has fewer than the other: the rank that finds it says so once, and MPI answers on
-# what communicators there are beyond that.
-# shellcheck disable=SC2016
-text=$(GCCL_PMPI_STATS=1 timeout 120 "$mpiexec" --oversubscribe -n 2 -x LD_PRELOAD="$drop_in" \
-  bash -c 'ulimit -n $((160 - OMPI_COMM_WORLD_RANK * 20)); exec "$0" "many communicators"' "$program" 2>&1)
-code=$?
+# Descriptors are short, and one rank has fewer than the other.
+many_communicators() {  # BACKENDS
+  # shellcheck disable=SC2016
+  text=$(GCCL_PMPI_STATS=1 timeout 120 "$mpiexec" --oversubscribe -n 2 -x LD_PRELOAD="$drop_in" -x GCCL_BACKENDS="$1" \
+    bash -c 'ulimit -n $((80 - OMPI_COMM_WORLD_RANK * 10)); exec "$0" "many communicators"' "$program" 2>&1)
+  code=$?
+}
+# In memory they need none.
+many_communicators shm
+if [ $code -ne 0 ] || ! grep -qE "MPI_Alltoall +60 GCCL" <<<"$text" || grep -q "MPI: " <<<"$text"; then
+  printf 'many communicators: exit code %d, expected 0 and all 60 calls answered by GCCL\n%s\n' $code "$text"
+  failed=1
+fi
+# The rank that finds it says so once, and MPI answers on what communicators there are beyond that.
+many_communicators tcp
 if [ $code -ne 0 ] || [ "$(grep -c "gccl_pmpi: rank . of 2, " <<<"$text")" != 1 ] ||
-  ! grep -q "gccl_pmpi: rank 1 of 2, connecting: this communicator may need 7 file descriptors, " <<<"$text" ||
+  ! grep -q "gccl_pmpi: rank 1 of 2, connecting: this communicator may need 1 more file descriptor, " <<<"$text" ||
   ! grep -qE "MPI_Alltoall +[0-9]+ GCCL" <<<"$text" ||
   ! grep -qE "MPI_Alltoall +[0-9]+ MPI: ranks not connected" <<<"$text"; then
   printf 'many communicators: exit code %d, expected 0, one line of rank 1, and calls answered by both\n%s\n' $code "$text"

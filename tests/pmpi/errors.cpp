@@ -424,6 +424,38 @@ TEST_CASE("calls of different kinds end with an error on every rank") {
   CHECK(MPI_Barrier(comm) != MPI_SUCCESS);
 }
 
+// A sum by GCCL.
+void check_sum(MPI_Comm comm) {
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const std::uint64_t answered = calls_answered();
+  CHECK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(calls_answered() == answered + 1);
+}
+
+TEST_CASE("communicators of the same ranks, made before and after, work where calls on one have failed") {
+  const Returning failed, sibling;
+  MPI_Comm later = MPI_COMM_NULL, half = MPI_COMM_NULL;
+  check_sum(failed.comm);
+  check_sum(sibling.comm);
+  if (failed.size > 1) {
+    int sum = 0;
+    CHECK((failed.rank == 0 ? MPI_Barrier(failed.comm)
+                            : MPI_Allreduce(&failed.rank, &sum, 1, MPI_INT, MPI_SUM, failed.comm)) != MPI_SUCCESS);
+    CHECK(MPI_Barrier(failed.comm) != MPI_SUCCESS);
+  }
+  check_sum(sibling.comm);
+  MPI_Comm_dup(sibling.comm, &later);
+  check_sum(later);
+  MPI_Comm_split(later, failed.rank % 2, -failed.rank, &half);
+  MPI_Comm_free(&later);
+  check_sum(half);
+  MPI_Comm_free(&half);
+  check_sum(MPI_COMM_WORLD);
+}
+
 TEST_CASE("MPI refuses to free its own communicators, and GCCL goes on serving them") {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
