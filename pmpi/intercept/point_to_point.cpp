@@ -1,6 +1,8 @@
 // Blocking messages while collectives of ours are in flight: a peer may need us to make progress on those before it
 // comes to send or to receive. So they become non-blocking ones that are waited for. The rarer ones are left to the
 // background thread.
+#include <atomic>
+
 #include "pmpi/engine/progress.hpp"
 
 using namespace gccl::pmpi;
@@ -17,6 +19,8 @@ int wait_for_start(MPI_Status* status, Start&& start) {
   const int code = start(&request);
   return code == MPI_SUCCESS ? wait_for_request(&request, status) : code;
 }
+
+std::atomic<bool> buffered_are_started{false};
 
 }  // namespace
 
@@ -92,6 +96,23 @@ int MPI_Bsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, 
 int MPI_Ibsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
   move_messages_on();
   return PMPI_Ibsend(buf, count, type, dest, tag, comm, request);
+}
+
+// MPI does not say of a request that its messages are buffered. Programs that have none do not pay for it.
+int MPI_Bsend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request* request) {
+  buffered_are_started.store(true, std::memory_order_relaxed);
+  return PMPI_Bsend_init(buf, count, type, dest, tag, comm, request);
+}
+
+int MPI_Start(MPI_Request* request) {
+  if (buffered_are_started.load(std::memory_order_relaxed)) move_messages_on();
+  return PMPI_Start(request);
+}
+
+int MPI_Startall(int count, MPI_Request requests[]) {
+  if (buffered_are_started.load(std::memory_order_relaxed)) move_messages_on();
+  return PMPI_Startall(count, requests);
 }
 
 // What has arrived is not cancelled.

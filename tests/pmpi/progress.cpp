@@ -428,20 +428,36 @@ TEST_CASE("a buffered message that was received before a barrier leaves its buff
   std::vector<int> data(count), room(count + MPI_BSEND_OVERHEAD);  // for one message
   void* attached = room.data();
   int bytes = int(room.size() * sizeof(int));
-  if (w.rank == 0) MPI_Buffer_attach(attached, bytes);
-  for (int round = 0; round < 10; ++round) {
+  MPI_Request again = MPI_REQUEST_NULL;
+  if (w.rank == 0) {
+    MPI_Buffer_attach(attached, bytes);
+    MPI_Bsend_init(data.data(), count, MPI_INT, last, 0, comm, &again);
+  }
+  using Begin = int (*)(const std::vector<int>& data, int to, MPI_Comm comm, MPI_Request* sent, MPI_Request* again);
+  const Begin ways[] = {
+      [](const std::vector<int>& d, int to, MPI_Comm on, MPI_Request*, MPI_Request*) {
+        return MPI_Bsend(d.data(), int(d.size()), MPI_INT, to, 0, on);
+      },
+      [](const std::vector<int>& d, int to, MPI_Comm on, MPI_Request* sent, MPI_Request*) {
+        return MPI_Ibsend(d.data(), int(d.size()), MPI_INT, to, 0, on, sent);
+      },
+      [](const std::vector<int>&, int, MPI_Comm, MPI_Request*, MPI_Request* start) { return MPI_Start(start); },
+      [](const std::vector<int>&, int, MPI_Comm, MPI_Request*, MPI_Request* start) { return MPI_Startall(1, start); }};
+  for (int round = 0; round < 12; ++round) {
     MPI_Request sent = MPI_REQUEST_NULL;
     int ok = 1;
-    if (w.rank == 0 && round % 2 == 0) ok = MPI_Bsend(data.data(), count, MPI_INT, last, 0, comm) == MPI_SUCCESS;
-    if (w.rank == 0 && round % 2 == 1)
-      ok = MPI_Ibsend(data.data(), count, MPI_INT, last, 0, comm, &sent) == MPI_SUCCESS;
-    if (ok) MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    if (w.rank == 0) ok = ways[round % 4](data, last, comm, &sent, &again) == MPI_SUCCESS;
+    for (MPI_Request* request : {&sent, &again})
+      if (ok) MPI_Wait(request, MPI_STATUS_IGNORE);
     CHECK(ok);
     MPI_Bcast(&ok, 1, MPI_INT, 0, comm);
     if (w.rank == last && ok) MPI_Recv(data.data(), count, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
     MPI_Barrier(comm);
   }
-  if (w.rank == 0) MPI_Buffer_detach(&attached, &bytes);
+  if (w.rank == 0) {
+    MPI_Request_free(&again);
+    MPI_Buffer_detach(&attached, &bytes);
+  }
   MPI_Comm_free(&comm);
 }
 
