@@ -26,6 +26,7 @@ struct Communicator {
   std::int64_t refused = 0;
   bool failed_before = false;              // a non-blocking one ended with calls that differ
   bool gave_up = false;                    // on recovery
+  bool used_up_tags = false;               // topologies.cpp
   std::atomic<bool> differs_said = false;  // that the ranks' calls differ
   // These with the lock of progress.cpp held.
   int in_flight = 0;      // non-blocking calls
