@@ -74,7 +74,7 @@ class Wait {
 
  private:
   bool mpi_moves_;
-  unsigned polls_ = 0, yields_ = 0;
+  unsigned polls_ = 0;
 };
 
 // A wait for ranks that may compute for long, in which no data flows through this rank and the polls let MPI make

@@ -39,18 +39,19 @@ void move_messages_on() {
   for (int i = 0; i < kLooks; ++i) move_mpi();
 }
 
+// A long wait moves MPI about as often as MPI's own would: a peer may need that for each element of this rank's window
+// that it updates. A short one does without.
 void Wait::pause() {
   ++polls_;
-  if (is_oversubscribed()) {
-    if (polls_ % 4 != 0) return;
-    sched_yield();
-    if (++yields_ % 16 == 0 && !mpi_moves_) move_mpi();
+  const bool yields = is_oversubscribed();  // so does each poll of GCCL's then
+  if (!mpi_moves_ && (yields ? polls_ > 16 : polls_ >= 512 && polls_ % 16 == 0)) move_mpi();
+  if (yields) {
+    if (polls_ % 4 == 0) sched_yield();
     return;
   }
 #if defined(__x86_64__)
   _mm_pause();
 #endif
-  if (polls_ % 512 == 0 && !mpi_moves_) move_mpi();
   if (polls_ > 20000 && polls_ % 16 == 0) sched_yield();
 }
 
