@@ -33,6 +33,18 @@ constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
 // A channel's bandwidth where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
 constexpr double kChannelGBps = 36.7;
 
+// What joins the cards of a node, by the name that clusters' sets give the link: what its makers call it, and what
+// shows whether it is there.
+struct CardLinks {
+  std::string_view link, name, check;
+};
+constexpr CardLinks kCardLinks[] = {
+    {"nvlink", "NVLink", "nvidia-smi topo -m and nvlink --status, fabric manager"},
+    {"xgmi", "xGMI", "rocm-smi --showtopo, amd-smi xgmi"},
+    {"hccs", "HCCS", "npu-smi info -t topo"},
+    {"", "the cards' own links", "what the cards' own tool says of the links between them"},
+};
+
 // NCCL's protocols by the hop latencies of its rings over NVLink and the network, as far as they are above those of LL
 // (.6, 1.9, 3.4 us and 2.7, 4, 14 us), its base latencies (6.6, 14, 8.4 us) and the share of the bus that is payload
 // (NVIDIA/nccl src/graph/tuning.cc).
@@ -125,6 +137,17 @@ class Changes {
     d["nodes"].insert(d["nodes"].begin(), slow);
     return read(d);
   }
+  // Of the first of its interconnects inside nodes that is more than PCIe.
+  const CardLinks& card_links() const {
+    std::vector<std::string> links;
+    for (const Json& kind : description_.raw()["nodes"]) {
+      const Json inside = kind.value("inside", Json::array());
+      for (const Json& one : inside.is_array() ? inside : Json::array({inside}))
+        if (joins_directly(one)) links.push_back(one["link"].is_string() ? one["link"].get<std::string>() : "");
+    }
+    return *std::ranges::find_if(
+        kCardLinks, [&](const CardLinks& l) { return l.link.empty() || (!links.empty() && l.link == links.front()); });
+  }
   // Cards of a node that reach each other over PCIe alone; null where they do already, or it is not known how they do.
   std::shared_ptr<const Cluster> pcie(double GBps) const {
     Json d = copy();
@@ -136,9 +159,8 @@ class Changes {
       Json trees = Json::array();
       std::size_t direct = 0;
       for (const Json& one : inside) {
-        const std::string what = one["kind"];
-        if (what == "pcie_tree") trees.push_back(one);
-        direct += what == "switch" || what == "full_mesh" || what == "ring";
+        if (one["kind"] == "pcie_tree") trees.push_back(one);
+        direct += joins_directly(one);
       }
       if (direct == 0) continue;
       if (direct + trees.size() != inside.size()) return nullptr;
@@ -176,6 +198,10 @@ class Changes {
   }
 
  private:
+  static bool joins_directly(const Json& inside) {
+    const Json& kind = inside["kind"];
+    return kind == "switch" || kind == "full_mesh" || kind == "ring";
+  }
   // Empty where anything else joins cards, too.
   static std::vector<Json*> trees_of(Json& inside) {
     std::vector<Json*> trees;
@@ -264,10 +290,12 @@ void add_rates(Hypothesis h, std::span<const double> rates, Changed changed, std
 }
 
 void add_pcie(const Changes& changes, std::vector<Hypothesis>& to) {
+  const CardLinks& links = changes.card_links();
   Hypothesis h{"pcie",
-               "PCIe instead of NVLink",
-               "nvidia-smi topo -m and nvlink --status; NCCL_DEBUG=INFO: \"via P2P\" or \"via SHM\"; NCCL_P2P_DISABLE, "
-               "NCCL_P2P_LEVEL, access control (ACS), fabric manager",
+               fmt::format("PCIe instead of {}", links.name),
+               fmt::format("{}; NCCL_DEBUG=INFO: \"via P2P\" or \"via SHM\"; NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, access "
+                           "control (ACS)",
+                           links.check),
                {}};
   add_rates(
       std::move(h), kPcieGBps, [&](double GBps) { return changes.pcie(GBps); }, to);
