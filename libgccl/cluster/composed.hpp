@@ -30,6 +30,7 @@ struct Composition {
   std::optional<MpiMemory> mpi;
   Protocols protocols;
   Corrections corrections;
+  LibraryChoices choices;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
   std::unique_ptr<Fabric> fabric;       // null: one node

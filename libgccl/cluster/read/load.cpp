@@ -52,6 +52,7 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   parts.mpi = parameters.mpi;
   parts.protocols = parameters.protocols;
   parts.corrections = parameters.corrections;
+  parts.choices = parameters.choices;
 
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");

@@ -32,6 +32,7 @@ struct Draft {
   std::map<std::string, LinkKind, std::less<>> links;
   std::map<std::string, Protocol, std::less<>> protocols;
   Corrections corrections;
+  LibraryChoices choices;
 };
 
 Nanos read_nanos(const Node& v) {
@@ -106,7 +107,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "transports", "in_switch_efficiency", "nccl", "mpi", "links", "protocols", "corrections"});
+           "transports", "in_switch_efficiency", "nccl", "mpi", "links", "protocols", "corrections", "choices"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   check_sources(v);
@@ -132,11 +133,10 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
   if (const auto protocols = v.find("protocols"))
     for (const auto& [name, protocol] : protocols->members()) draft.protocols[name] = read_protocol(name, protocol);
-  if (const auto corrections = v.find("corrections")) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, protocol] : draft.protocols) names.push_back(name);
-    draft.corrections = read_corrections(*corrections, names);
-  }
+  std::vector<std::string_view> names;
+  for (const auto& [name, protocol] : draft.protocols) names.push_back(name);
+  if (const auto corrections = v.find("corrections")) draft.corrections = read_corrections(*corrections, names);
+  if (const auto choices = v.find("choices")) draft.choices = read_choices(*choices, names);
 }
 
 Parameters complete(const Node& v, Draft draft) {
@@ -157,6 +157,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.mpi = draft.mpi;
   p.links = std::move(draft.links);
   p.corrections = std::move(draft.corrections);
+  p.choices = std::move(draft.choices);
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
   if (p.protocols.empty()) p.protocols.emplace_back();
   if (std::none_of(p.protocols.begin(), p.protocols.end(), [](const Protocol& q) {

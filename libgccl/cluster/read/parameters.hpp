@@ -5,6 +5,7 @@
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/read/library_choices.hpp"
 #include "libgccl/cluster/read/mpi_memory.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
@@ -36,6 +37,7 @@ struct Parameters {
   std::optional<MpiMemory> mpi;
   Protocols protocols;  // by name; one that adds nothing where no set gives any
   Corrections corrections;
+  LibraryChoices choices;  // of the library whose costs these are
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -9,6 +9,7 @@
 
 #include "libgccl/base/counted.hpp"
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/read/library_choices.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/select/others/nccl_model.hpp"
 #include "libgccl/select/others/openmpi_rules.hpp"
@@ -164,11 +165,22 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
       algorithm.automatic = false;
       chooses.clear();
     }
+    const auto [layout, fresh] = layouts.try_emplace(cards);
+    if (fresh) layout->second = layout_of(cluster, cards);
+    const Call call{
+        .kind = m.kind, .count = elements(m.kind, m.bytes, m.ranks(), size_of(m.dtype)), .in_place = m.in_place};
+    std::string protocol;
+    if (algorithm.automatic && planner == "library" && !algorithm.mpi) {
+      const LibraryChoice* choice = library_choice(cluster, m.kind, m.nodes, m.bytes);
+      if (choice && choice->algorithm->can(call, layout->second.view(0))) {
+        algorithm.algorithm = choice->algorithm;
+        algorithm.automatic = false;
+        chooses.clear();
+        const auto same = std::ranges::find(cluster.protocols(), choice->protocol, &Protocol::name);
+        if (same != cluster.protocols().end() && (m.nodes == 1 || same->between_nodes)) protocol = choice->protocol;
+      }
+    }
     if (algorithm.algorithm) {
-      const auto [layout, fresh] = layouts.try_emplace(cards);
-      if (fresh) layout->second = layout_of(cluster, cards);
-      const Call call{
-          .kind = m.kind, .count = elements(m.kind, m.bytes, m.ranks(), size_of(m.dtype)), .in_place = m.in_place};
       algorithm.algorithm = served_by(algorithm, call, m.ranks());
       if (!has_counts(m.kind) && !algorithm.algorithm->can(call, layout->second.view(0))) {
         skipped.push_back({m.at, fmt::format("\"{}\" cannot serve this {} on {} in GCCL", algorithm.algorithm->name,
@@ -176,7 +188,6 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Measu
         continue;
       }
     }
-    std::string protocol;
     if (const auto stated = stated_protocol(m, cluster); stated && tells_protocols_apart(cluster)) {
       const auto same = std::ranges::find(cluster.protocols(), *stated, &Protocol::name);
       const bool known = same != cluster.protocols().end();
@@ -307,11 +318,15 @@ void MeasuredPoints::add(const Campaign& campaign, const World& world, const std
       const Part& part = campaign.points[p].part();
       const auto& more = extra[campaign.points[p].world];
       const MeasuredAlgorithm& named = algorithms_[row];
-      const PlannerKind planner = part.task->algorithms.automatic ? part.task->planner : PlannerKind::openmpi;
+      std::string_view planner;
+      if (named.automatic)
+        planner = part.task->algorithms.automatic ? kPlanners[std::size_t(part.task->planner)]
+                  : named.mpi                     ? kPlanners[std::size_t(PlannerKind::openmpi)]
+                                                  : "library";
       to.push_back({row, us[p] + (more ? more->us(part, named, double(rows_[row].bytes)) : 0), part.algorithm(),
                     part.plan().slicing,
                     campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name,
-                    named.automatic ? std::string(kPlanners[std::size_t(planner)]) : ""});
+                    std::string(planner)});
     }
 }
 

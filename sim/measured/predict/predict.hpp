@@ -16,7 +16,7 @@ struct Predicted {
   std::string algorithm;
   Slicing slicing;
   std::string protocol;  // of the cluster's; empty where it names none
-  std::string planner;   // that chose the algorithm; empty where it was stated
+  std::string planner;   // that chose the algorithm; "library": the parameters' choices; empty where it was stated
 };
 
 // A cluster under the parameters of those whose times were measured.
@@ -41,8 +41,9 @@ class MeasuredPoints {
  public:
   // `clusters`: as read from `file`, under any parameters that name the protocols and what NCCL goes by. Rows that
   // they have no cards for, whose algorithm GCCL has not, or whose algorithm cannot serve the call are added to
-  // `skipped`. `planner`: whose rules stand for a library's own choice; "library": its own where they are known, and
-  // for NCCL's where the cluster's parameters say what they go by. NCCL's never stand for an MPI library's.
+  // `skipped`. `planner`: whose rules stand for a library's own choice; "library": its own where they are known, for
+  // NCCL and its like where the cluster's parameters say what it chooses, or what NCCL's rules go by. NCCL's never
+  // stand for an MPI library's.
   MeasuredPoints(const std::vector<Measurement>& rows, const MeasuredClusters& clusters,
                  const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
                  std::string_view planner = "library");
