@@ -29,6 +29,7 @@ constexpr double kPcieGBps[] = {51.2, 25.6, 12};
 constexpr double kHostMemoryGBps[] = {12, 8, 5, 3, 2};
 constexpr Nanos kHostMemoryNanos = 1500;
 constexpr Nanos kPcieNanos = 300;  // with both overheads NCCL's 1.0 us (NVIDIA/nccl src/graph/tuning.cc)
+constexpr unsigned kLaunchMicros[] = {15, 30, 60};
 constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
 // A channel's bandwidth where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
 constexpr double kChannelGBps = 36.7;
@@ -324,6 +325,23 @@ void add_one_channel(const Changes& changes, Parameters parameters, std::vector<
                 {{"one channel", changes.same(parameters)}}});
 }
 
+// A process that drives all cards of a node launches for one after the other: 25 to 40 us more a call on eight MI300X,
+// 23 us on H100 (docs/accuracy.md).
+void add_launch(const Changes& changes, const Parameters& parameters, std::vector<Hypothesis>& to) {
+  Hypothesis h{
+      "launch",
+      "launches take longer",
+      "does one process drive several cards (nThread, nGpus in the log's head)? A process for each card, graphs "
+      "(-G 1); a profiler, the processors' frequency, affinity and load",
+      {}};
+  for (const unsigned us : kLaunchMicros) {
+    Parameters late = parameters;
+    for (Protocol& p : late.protocols) p.operation_ns += us * 1000;
+    h.variants.push_back({fmt::format("{} us more a call", us), changes.same(late)});
+  }
+  to.push_back(std::move(h));
+}
+
 // Each algorithm and each protocol that all sizes might be served by, where rows leave the choice to the library.
 void add_choices(const Changes& changes, const Parameters& parameters, const std::vector<Measurement>& rows,
                  std::vector<Hypothesis>& to) {
@@ -375,6 +393,7 @@ std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Par
   add_pcie(changes, all);
   add_host_memory(changes, all);
   add_one_channel(changes, parameters, all);
+  add_launch(changes, parameters, all);
   add_choices(changes, parameters, rows, all);
   return all;
 }
