@@ -7,6 +7,8 @@
 #include <charconv>
 #include <map>
 #include <pugixml.hpp>
+#include <set>
+#include <tuple>
 
 #include "gccl/gccl.h"
 #include "libgccl/topology/description.hpp"
@@ -18,7 +20,7 @@ namespace {
 using pugi::xml_node;
 
 constexpr std::size_t kDepthMax = 64;         // of nested <pci>
-constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports: each is compared with each
+constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports
 constexpr double kUnknownSpeedMbps = 10000;   // NCCL's, where a port does not say
 constexpr double kMbpsPerGBps = 8000;
 // What an NVLink ends at, by PCI class (NCCL's table): 0x03.... a GPU, and these two.
@@ -28,12 +30,14 @@ struct WrongXml {
   std::string text;
 };
 
-// The elements around a thing, outermost (the <cpu>) first: how near two things are is how many they share.
-using Path = std::vector<std::size_t>;
+// The host (-1 - its number) and the elements around a thing, the <cpu> first: the innermost that two things share says
+// how near they are.
+using Path = std::vector<std::ptrdiff_t>;
 
-std::size_t shared(const Path& a, const Path& b) {
-  const std::size_t n = std::min(a.size(), b.size());
-  return std::size_t(std::mismatch(a.begin(), a.begin() + std::ptrdiff_t(n), b.begin()).first - a.begin());
+std::string lower(const char* text) {
+  std::string s = text;
+  for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return s;
 }
 
 class Reader {
@@ -48,7 +52,7 @@ class Reader {
     if (system.name() != std::string_view("system"))
       fail(system.offset_debug(), fmt::format("found <{}>, expected <system>", system.name()));
     for (const xml_node cpu : system.children("cpu")) read_cpu(cpu);
-    if (gpus_.empty() && d_.nics.empty()) fail(system.offset_debug(), "<system> has neither a <gpu> nor a <net>");
+    if (gpus_.empty() && ports_.empty()) fail(system.offset_debug(), "<system> has neither a <gpu> nor a <net>");
     sort_by_node();
     join_islands();
     assign_nics();
@@ -60,14 +64,12 @@ class Reader {
   struct Gpu {
     Device device;
     Path path;
-    std::string busid;
     xml_node element;
   };
   struct Port {
     Nic nic;
-    Path path;
+    std::vector<Path> places;
   };
-
   [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
     const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(offset, 0, std::ptrdiff_t(text_.size()));
     throw WrongXml{fmt::format("{}:{}: {}", file_, 1 + std::count(text_.begin(), end, '\n'), what)};
@@ -85,70 +87,87 @@ class Reader {
     return number;
   }
 
-  static std::string lower(const char* text) {
-    std::string s = text;
-    for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
-    return s;
-  }
-
   void read_cpu(const xml_node& cpu) {
     // One file may describe several hosts (multi-node NVLink): each has its hash.
     const auto [host, unseen] = nodes_.try_emplace(cpu.attribute("host_hash").value(), d_.nodes);
     if (unseen) ++d_.nodes;
-    Path path;
+    Path path = {-1 - std::ptrdiff_t(host->second)};
     read_inside(cpu, host->second, integer(cpu, "numaid", -1), path);
   }
 
   void read_inside(const xml_node& parent, int node, int numa, Path& path) {
-    if (path.size() >= kDepthMax) fail(parent.offset_debug(), "is nested more than 64 deep");
+    if (path.size() > kDepthMax) fail(parent.offset_debug(), "is nested more than 64 deep");
     path.push_back(elements_++);
     for (const xml_node e : parent.children()) {
       const std::string_view name = e.name();
       if (gpus_.size() + ports_.size() > kThingsMax) fail(e.offset_debug(), "more than 16384 GPUs and network ports");
-      if (name == "pci" || name == "nic") {
+      if (name == "pci" || name == "nic")
         read_inside(e, node, numa, path);
-      } else if (name == "gpu") {
-        const std::string busid = lower(parent.attribute("busid").value());
-        if (busid.empty()) fail(parent.offset_debug(), fmt::format("<{}> around <gpu> has no busid", parent.name()));
-        if (!gpu_at_.try_emplace({node, busid}, 0).second)
-          fail(e.offset_debug(), fmt::format("a second <gpu> at busid \"{}\" of one host", busid));
-        Gpu& g = gpus_.emplace_back();
-        g.device.kind = GCCL_DEVICE_GPU;
-        g.device.node = node;
-        g.device.numa = std::max(numa, -1);
-        g.device.rank = std::max(integer(e, "rank", -1), -1);
-        g.device.name = busid;
-        g.path = path;
-        g.busid = busid;
-        g.element = e;
-      } else if (name == "net") {
-        const int speed = integer(e, "speed", 0);
-        ports_.push_back({{.node = node,
-                           .index = integer(e, "dev", -1),
-                           .numa = std::max(numa, -1),
-                           .bandwidth_GBps = (speed > 0 ? speed : kUnknownSpeedMbps) / kMbpsPerGBps,
-                           .name = e.attribute("name").value()},
-                          path});
-        d_.nics.emplace_back();
-      }
+      else if (name == "gpu")
+        add_gpu(e, parent, node, numa, path);
+      else if (name == "net")
+        add_port(e, node, numa, path);
     }
     path.pop_back();
   }
 
-  // Brings hosts whose <cpu>s alternate in the file into order, and numbers ports that have no `dev` in file order.
+  void add_gpu(const xml_node& e, const xml_node& pci, int node, int numa, const Path& path) {
+    const std::string busid = lower(pci.attribute("busid").value());
+    if (busid.empty()) fail(pci.offset_debug(), fmt::format("<{}> around <gpu> has no busid", pci.name()));
+    if (!gpu_at_.try_emplace({node, busid}, 0).second)
+      fail(e.offset_debug(), fmt::format("a second <gpu> at busid \"{}\" of one host", busid));
+    Gpu& g = gpus_.emplace_back();
+    g.device.kind = GCCL_DEVICE_GPU;
+    g.device.node = node;
+    g.device.numa = std::max(numa, -1);
+    g.device.rank = std::max(integer(e, "rank", -1), -1);
+    g.device.name = busid;
+    g.path = path;
+    g.element = e;
+  }
+
+  // A port that GPUs of several NUMA nodes use, such as a virtual one, stands below the <cpu> of each.
+  void add_port(const xml_node& e, int node, int numa, const Path& path) {
+    if (integer(e, "net", 1) == 0) return;  // a part of another one: NCCL has fused them
+    const pugi::xml_attribute says = e.attribute("speed");
+    const int speed = integer(e, "speed", 0);
+    Nic nic = {.node = node,
+               .index = integer(e, "dev", -1),
+               .numa = std::max(numa, -1),
+               .bandwidth_GBps = says ? (speed > 0 ? speed : kUnknownSpeedMbps) / kMbpsPerGBps : 0,
+               .name = e.attribute("name").value()};
+    if (nic.index >= 0) {
+      const auto [known, unseen] = port_at_.try_emplace({node, nic.index, nic.name}, ports_.size());
+      if (!unseen) {
+        Port& port = ports_[known->second];
+        if (port.nic.numa != nic.numa) port.nic.numa = -1;
+        port.places.push_back(path);
+        return;
+      }
+    }
+    ports_.push_back({std::move(nic), {path}});
+  }
+
+  // Brings hosts whose <cpu>s alternate in the file into order, and numbers ports that have no `dev`, or that of
+  // another port, in file order.
   void sort_by_node() {
     std::stable_sort(gpus_.begin(), gpus_.end(),
                      [](const Gpu& a, const Gpu& b) { return a.device.node < b.device.node; });
-    for (std::size_t i = 0; i < gpus_.size(); ++i) gpu_at_[{gpus_[i].device.node, gpus_[i].busid}] = i;
+    for (std::size_t i = 0; i < gpus_.size(); ++i) gpu_at_[{gpus_[i].device.node, gpus_[i].device.name}] = i;
+    std::set<std::pair<int, int>> taken;  // node and index
+    for (Port& p : ports_)
+      if (p.nic.index >= 0 && !taken.insert({p.nic.node, p.nic.index}).second) p.nic.index = -1;
     std::vector<int> next(std::size_t(d_.nodes), 0);
     for (Port& p : ports_) {
-      if (p.nic.index < 0) p.nic.index = next[std::size_t(p.nic.node)];
-      next[std::size_t(p.nic.node)] = std::max(next[std::size_t(p.nic.node)], p.nic.index + 1);
+      if (p.nic.index >= 0) continue;
+      int& free = next[std::size_t(p.nic.node)];
+      while (taken.count({p.nic.node, free}) != 0) ++free;
+      p.nic.index = free++;
     }
     std::stable_sort(ports_.begin(), ports_.end(), [](const Port& a, const Port& b) {
       return std::pair(a.nic.node, a.nic.index) < std::pair(b.nic.node, b.nic.index);
     });
-    for (std::size_t i = 0; i < ports_.size(); ++i) d_.nics[i] = ports_[i].nic;
+    for (const Port& p : ports_) d_.nics.push_back(p.nic);
   }
 
   // GPUs linked to one another, and those of a host that are linked to NVSwitches: NCCL takes these for one.
@@ -172,19 +191,27 @@ class Reader {
     for (std::size_t i = 0; i < gpus_.size(); ++i) gpus_[i].device.island = numbers[i];
   }
 
-  // Each GPU gets the NIC that shares most with it; where several do, the GPUs that they are nearest to take turns.
+  // Each GPU gets the NIC that shares most with it, of several such the fastest; where those are several, too, the GPUs
+  // that they are nearest to take turns.
   void assign_nics() {
+    std::map<std::ptrdiff_t, std::vector<std::size_t>> inside;  // by element: the fastest ports inside it
+    for (std::size_t i = 0; i < ports_.size(); ++i)
+      for (const Path& place : ports_[i].places)
+        for (const std::ptrdiff_t element : place) {
+          std::vector<std::size_t>& fastest = inside[element];
+          const double best = fastest.empty() ? 0 : ports_[fastest.front()].nic.bandwidth_GBps;
+          const double speed = ports_[i].nic.bandwidth_GBps;
+          if (!fastest.empty() && (speed < best || fastest.back() == i)) continue;
+          if (speed > best) fastest.clear();
+          fastest.push_back(i);
+        }
     std::map<std::vector<std::size_t>, std::size_t> turns;
     for (Gpu& g : gpus_) {
-      std::vector<std::size_t> nearest;
-      std::size_t best = 0;
-      for (std::size_t i = 0; i < ports_.size(); ++i) {
-        if (ports_[i].nic.node != g.device.node) continue;
-        const std::size_t common = shared(g.path, ports_[i].path);
-        if (common > best) best = common, nearest.clear();
-        if (common == best) nearest.push_back(i);
-      }
-      if (!nearest.empty()) g.device.nic = int(nearest[turns[nearest]++ % nearest.size()]);
+      auto nearest = inside.end();
+      for (auto e = g.path.rbegin(); e != g.path.rend() && nearest == inside.end(); ++e) nearest = inside.find(*e);
+      if (nearest == inside.end()) continue;
+      const std::vector<std::size_t>& choice = nearest->second;
+      g.device.nic = int(choice[turns[choice]++ % choice.size()]);
     }
   }
 
@@ -192,10 +219,11 @@ class Reader {
   const std::string& file_;
   Description d_;
   std::map<std::string, int> nodes_;  // by host_hash
-  std::size_t elements_ = 0;
+  std::ptrdiff_t elements_ = 0;
   std::vector<Gpu> gpus_;
   std::vector<Port> ports_;
-  std::map<std::pair<int, std::string>, std::size_t> gpu_at_;  // by node and busid
+  std::map<std::pair<int, std::string>, std::size_t> gpu_at_;         // by node and busid
+  std::map<std::tuple<int, int, std::string>, std::size_t> port_at_;  // by node, `dev` and name
 };
 
 }  // namespace

@@ -1,0 +1,70 @@
+// NCCL's topology XML as others write it: what clouds ship for NCCL_TOPO_FILE, dumps of NVLink across hosts, RCCL's
+// models of machines. What is expected follows NCCL's src/graph/topo.cc and xml.cc (2.32), RCCL's where they differ.
+#include <doctest/doctest.h>
+
+#include "gccl/gccl.hpp"
+
+using namespace gccl;
+
+namespace {
+
+using GroupsOfRanks = std::vector<std::vector<int>>;
+
+Topology described(const std::string& cpus) {
+  return TopologyBuilder().add_text("<system version=\"1\">\n" + cpus + "</system>\n", "dump.xml").build();
+}
+
+std::string gpu_at(const std::string& busid, int rank, const std::string& links = "") {
+  return "<pci busid=\"" + busid + "\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\" rank=\"" + std::to_string(rank) +
+         "\" gdr=\"1\">" + links + "</gpu></pci>\n";
+}
+std::string port(const std::string& name, const std::string& more) {
+  return "<net name=\"" + name + "\" port=\"1\" latency=\"0.0\" maxconn=\"1\" gdr=\"1\" coll=\"1\" " + more + "/>";
+}
+std::string cpu(int numa, const std::string& inside, const std::string& more = "") {
+  return "<cpu numaid=\"" + std::to_string(numa) + "\" " + more + ">\n" + inside + "</cpu>\n";
+}
+
+std::vector<std::string> nics_of(const Topology& t) {
+  std::vector<std::string> names;
+  for (const auto& d : t.devices) names.push_back(d.nic < 0 ? "none" : t.nics[std::size_t(d.nic)].name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("of ports with one number, of fused ones and of those below several processors each is one NIC") {
+  // Virtual interfaces stand below the processor of each rank that has them. The parts of a fused NIC have net="0".
+  const std::string shared = "<nic>" + port("veth0", "dev=\"1\" speed=\"10000\"") + "</nic>";
+  const std::string fused = "<nic>" + port("mlx5_0", "dev=\"4\" speed=\"200000\" net=\"0\"") +
+                            port("mlx5_0+mlx5_1", "dev=\"0\" speed=\"400000\" net=\"1\" gin=\"1\"") +
+                            port("eth9", "dev=\"0\" speed=\"-1\"") + port("eth8", "dev=\"2147483647\"") +
+                            "<gin name=\"mlx5_0\" dev=\"0\"/></nic>";
+  const Topology t = described(cpu(0, gpu_at("0:1", 0) + shared + fused) + cpu(1, gpu_at("0:2", 1) + shared));
+  REQUIRE(t.nics.size() == 4);
+  const char* const names[] = {"mlx5_0+mlx5_1", "veth0", "eth9", "eth8"};
+  const double speeds[] = {50, 1.25, 1.25, 0};
+  const int indices[] = {0, 1, 2, 2147483647}, numas[] = {0, -1, 0, 0};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(t.nics[i].name == names[i]);
+    CHECK(t.nics[i].index == indices[i]);
+    CHECK(t.nics[i].bandwidth_GBps == speeds[i]);
+    CHECK(t.nics[i].numa == numas[i]);
+  }
+  CHECK(nics_of(t) == std::vector<std::string>{"mlx5_0+mlx5_1", "veth0"});
+}
+
+TEST_CASE("of equally near NICs GPUs take turns at the fastest, and the nearest one is taken before a faster one") {
+  const auto nic = [](const std::string& name, int dev, const std::string& speed) {
+    return "<pci busid=\"1:" + std::to_string(dev) + "\" class=\"0x020700\"><nic>" +
+           port(name, "dev=\"" + std::to_string(dev) + "\" " + speed) + "</nic></pci>";
+  };
+  const Topology t =
+      described(cpu(0, nic("storage", 0, "speed=\"100000\"") + nic("a", 1, "speed=\"400000\"") + gpu_at("0:1", 0) +
+                           gpu_at("0:2", 1) + nic("b", 2, "speed=\"400000\"") + nic("unknown", 3, "") +
+                           gpu_at("0:3", 2) + "<pci busid=\"2:0\" class=\"0x060400\">" +
+                           nic("own", 4, "speed=\"100000\"") + gpu_at("0:4", 3) + "</pci>") +
+                cpu(1, gpu_at("0:5", 4) + gpu_at("0:6", 5)));  // none of its own: all of the host's are equally near
+  CHECK(nics_of(t) == std::vector<std::string>{"a", "b", "a", "own", "b", "a"});
+  CHECK(t.groups(Locality::rail) == GroupsOfRanks{{0, 2, 5}, {1, 4}, {3}});
+}
