@@ -23,8 +23,8 @@ constexpr std::size_t kDepthMax = 64;         // of nested <pci>
 constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports
 constexpr double kUnknownSpeedMbps = 10000;   // NCCL's, where a port does not say
 constexpr double kMbpsPerGBps = 8000;
-// What an NVLink ends at, by PCI class (NCCL's table): 0x03.... a GPU, and these two.
-constexpr std::string_view kNvSwitchClass = "0x068000", kCpuClass = "0x068001";
+// The first digits of PCI classes, as NCCL and RCCL compare them. Links end at GPUs, processors and NVSwitches.
+constexpr std::string_view kDisplayClass = "0x03", kAcceleratorClass = "0x12", kProcessorClass = "0x068001";
 
 struct WrongXml {
   std::string text;
@@ -38,6 +38,17 @@ std::string lower(const char* text) {
   std::string s = text;
   for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
   return s;
+}
+
+// One form for all ways to write an address: "0000:1b:00.0", and "00000000:1B:00.0" as drivers say it.
+std::string address(const char* busid) {
+  std::string s = lower(busid);
+  std::erase_if(s, [](char c) { return c == ':' || c == '.'; });
+  return s.substr(std::min(s.find_first_not_of('0'), s.size()));
+}
+
+bool is_gpu(std::string_view pci_class) {
+  return pci_class.starts_with(kDisplayClass) || pci_class.starts_with(kAcceleratorClass);
 }
 
 class Reader {
@@ -111,10 +122,12 @@ class Reader {
     path.pop_back();
   }
 
+  // Several <gpu> in one <pci> are parts of one GPU, or ranks that share it.
   void add_gpu(const xml_node& e, const xml_node& pci, int node, int numa, const Path& path) {
     const std::string busid = lower(pci.attribute("busid").value());
     if (busid.empty()) fail(pci.offset_debug(), fmt::format("<{}> around <gpu> has no busid", pci.name()));
-    if (!gpu_at_.try_emplace({node, busid}, 0).second)
+    const auto [first, unseen] = gpu_at_.try_emplace({node, address(busid.c_str())}, gpus_.size());
+    if (!unseen && gpus_[first->second].path != path)
       fail(e.offset_debug(), fmt::format("a second <gpu> at busid \"{}\" of one host", busid));
     Gpu& g = gpus_.emplace_back();
     g.device.kind = GCCL_DEVICE_GPU;
@@ -153,7 +166,9 @@ class Reader {
   void sort_by_node() {
     std::stable_sort(gpus_.begin(), gpus_.end(),
                      [](const Gpu& a, const Gpu& b) { return a.device.node < b.device.node; });
-    for (std::size_t i = 0; i < gpus_.size(); ++i) gpu_at_[{gpus_[i].device.node, gpus_[i].device.name}] = i;
+    gpu_at_.clear();
+    for (std::size_t i = 0; i < gpus_.size(); ++i)
+      gpu_at_.try_emplace({gpus_[i].device.node, address(gpus_[i].device.name.c_str())}, i);
     std::set<std::pair<int, int>> taken;  // node and index
     for (Port& p : ports_)
       if (p.nic.index >= 0 && !taken.insert({p.nic.node, p.nic.index}).second) p.nic.index = -1;
@@ -170,20 +185,24 @@ class Reader {
     for (const Port& p : ports_) d_.nics.push_back(p.nic);
   }
 
-  // GPUs linked to one another, and those of a host that are linked to NVSwitches: NCCL takes these for one.
+  // GPUs linked to one another, and those linked to NVSwitches. As in NCCL these are one, over all hosts: it puts
+  // several into one file only where NVLink joins them.
   void join_islands() {
-    Islands islands(gpus_.size() + std::size_t(d_.nodes));
+    const std::size_t nvswitch = gpus_.size();
+    Islands islands(gpus_.size() + 1);
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
       const int node = gpus_[i].device.node;
+      islands.join(i, gpu_at_.at({node, address(gpus_[i].device.name.c_str())}));
       for (const xml_node link : gpus_[i].element.children()) {
-        if (link.name() != std::string_view("nvlink") && link.name() != std::string_view("xgmi")) continue;
+        const bool nvlink = link.name() == std::string_view("nvlink");
+        if (!nvlink && link.name() != std::string_view("xgmi")) continue;
         const std::string to = lower(link.attribute("tclass").value());
-        if (to == kCpuClass) continue;
-        const auto peer = gpu_at_.find({node, lower(link.attribute("target").value())});
-        if (to == kNvSwitchClass)
-          islands.join(i, gpus_.size() + std::size_t(node));
-        else if (peer != gpu_at_.end())
+        if (to.starts_with(kProcessorClass)) continue;
+        const auto peer = gpu_at_.find({node, address(link.attribute("target").value())});
+        if (peer != gpu_at_.end())
           islands.join(i, peer->second);
+        else if (nvlink && !is_gpu(to))
+          islands.join(i, nvswitch);
       }
     }
     int count;
@@ -222,7 +241,7 @@ class Reader {
   std::ptrdiff_t elements_ = 0;
   std::vector<Gpu> gpus_;
   std::vector<Port> ports_;
-  std::map<std::pair<int, std::string>, std::size_t> gpu_at_;         // by node and busid
+  std::map<std::pair<int, std::string>, std::size_t> gpu_at_;         // by node and address: the first
   std::map<std::tuple<int, int, std::string>, std::size_t> port_at_;  // by node, `dev` and name
 };
 

@@ -33,6 +33,47 @@ std::vector<std::string> nics_of(const Topology& t) {
 
 }  // namespace
 
+TEST_CASE("NVSwitches join the GPUs of all hosts of a file") {
+  // As dumps of GB200 and GB300 racks; a GPU whose links are down, as NCCL says it, is alone.
+  const std::string on = "<nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/>",
+                    c2c = "<c2c bw=\"44712\" count=\"5\"/>";
+  const Topology t = described(cpu(0, gpu_at("0008:06:00.0", 0, on + c2c), "host_hash=\"0xa\"") +
+                               cpu(0, gpu_at("0008:06:00.0", 2, on + c2c), "host_hash=\"0xb\"") +
+                               cpu(1, gpu_at("0009:06:00.0", 1, on + c2c), "host_hash=\"0xa\"") +
+                               cpu(1, gpu_at("0009:06:00.0", 3, c2c), "host_hash=\"0xb\""));
+  CHECK(t.nodes == 2);
+  CHECK(t.groups(Locality::island) == GroupsOfRanks{{0, 1, 2}, {3}});
+  CHECK(t.groups(Locality::node) == GroupsOfRanks{{0, 1}, {2, 3}});
+}
+
+TEST_CASE("a link that does not say its end's class ends at a GPU of the file, else at an NVSwitch") {
+  const auto to = [](const std::string& target, const std::string& more) {
+    return "<nvlink target=\"" + target + "\" count=\"4\" " + more + "/>";
+  };
+  const std::string accelerator = "<xgmi target=\"0000:0E:00.0\" count=\"1\" tclass=\"0x120000\"/>",
+                    nowhere = "<xgmi target=\"0000:ff:00.0\" count=\"1\"/>";
+  const Topology t = described(
+      cpu(0, gpu_at("0000:0a:00.0", 0, to("00000000:0B:00.0", "")) +  // drivers' way to write an address
+                 gpu_at("0000:0b:00.0", 1) + gpu_at("0000:0c:00.0", 2, to("0000:0a:00.0", "tclass=\"0x030000\"")) +
+                 gpu_at("0000:0d:00.0", 3, accelerator) + gpu_at("0000:0e:00.0", 4, nowhere) +
+                 gpu_at("0000:10:00.0", 5, to("0000:c4:00.0", "")) + gpu_at("0000:11:00.0", 6, to("0000:c5:00.0", "")) +
+                 gpu_at("0000:12:00.0", 7, to("0000:c6:00.0", "tclass=\"0x030200\"")) +  // a GPU of no rank
+                 gpu_at("0000:13:00.0", 8, to("0000:00:01.0", "tclass=\"0x068001\""))));
+  CHECK(t.groups(Locality::island) == GroupsOfRanks{{0, 1, 2}, {3, 4}, {5, 6}, {7}, {8}});
+}
+
+TEST_CASE("several <gpu> in one <pci> are devices of one island") {
+  // As dumps of VR200 with two partitions of a GPU, and of several ranks on one.
+  const Topology t = described(cpu(0,
+                                   "<pci busid=\"0002:81:00.0\" class=\"0x030200\">"
+                                   "<gpu dev=\"0\" sm=\"107\" mlopart=\"0\" rank=\"0\" gdr=\"1\"/>"
+                                   "<gpu dev=\"0\" sm=\"107\" mlopart=\"1\" rank=\"1\" gdr=\"1\"/></pci>" +
+                                       gpu_at("0003:81:00.0", 2)));
+  REQUIRE(t.devices.size() == 3);
+  CHECK(t.groups(Locality::island) == GroupsOfRanks{{0, 1}, {2}});
+  CHECK(t.devices[1].name == "0002:81:00.0");
+}
+
 TEST_CASE("of ports with one number, of fused ones and of those below several processors each is one NIC") {
   // Virtual interfaces stand below the processor of each rank that has them. The parts of a fused NIC have net="0".
   const std::string shared = "<nic>" + port("veth0", "dev=\"1\" speed=\"10000\"") + "</nic>";
