@@ -36,7 +36,8 @@ struct Description {
 Status discover(Description* out);
 // GCCL's cluster description. `file` names the text in messages; relative references start beside it.
 Status read_cluster_json(std::string_view text, const std::string& file, Description* out);
-// NCCL's topology XML, as NCCL_TOPO_DUMP_FILE writes it; RCCL's <xgmi> counts as <nvlink>.
+// NCCL's topology XML, as NCCL_TOPO_DUMP_FILE writes it or clouds have it for NCCL_TOPO_FILE; RCCL's <xgmi> counts as
+// <nvlink>.
 Status read_nccl_xml(std::string_view text, const std::string& file, Description* out);
 
 // Either of the two, recognized by the first character that is not white space.

@@ -1,5 +1,6 @@
 // NCCL's topology XML (NCCL, src/graph/xml.cc and topo.cc): <system> holds a <cpu> for each NUMA node, that holds
-// nested <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port.
+// nested <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port. A file that is
+// meant for NCCL_TOPO_FILE may end at <pci> devices and their classes: NCCL asks the machine for the rest.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,11 +21,12 @@ namespace {
 using pugi::xml_node;
 
 constexpr std::size_t kDepthMax = 64;         // of nested <pci>
-constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports
+constexpr std::size_t kThingsMax = 1u << 14;  // GPUs, ports, devices that hold neither
 constexpr double kUnknownSpeedMbps = 10000;   // NCCL's, where a port does not say
 constexpr double kMbpsPerGBps = 8000;
 // The first digits of PCI classes, as NCCL and RCCL compare them. Links end at GPUs, processors and NVSwitches.
-constexpr std::string_view kDisplayClass = "0x03", kAcceleratorClass = "0x12", kProcessorClass = "0x068001";
+constexpr std::string_view kDisplayClass = "0x03", kAcceleratorClass = "0x12", kNetworkClass = "0x02",
+                           kProcessorClass = "0x068001";
 
 struct WrongXml {
   std::string text;
@@ -51,6 +53,10 @@ bool is_gpu(std::string_view pci_class) {
   return pci_class.starts_with(kDisplayClass) || pci_class.starts_with(kAcceleratorClass);
 }
 
+bool has_element(const xml_node& e) {
+  return bool(e.find_child([](const xml_node& child) { return child.type() == pugi::node_element; }));
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -62,8 +68,16 @@ class Reader {
     const xml_node system = document.document_element();
     if (system.name() != std::string_view("system"))
       fail(system.offset_debug(), fmt::format("found <{}>, expected <system>", system.name()));
+    for (xml_node after = system.next_sibling(); after; after = after.next_sibling())
+      if (after.type() == pugi::node_element)
+        fail(after.offset_debug(),
+             fmt::format("found <{}> after </system>; a file describes one <system>", after.name()));
     for (const xml_node cpu : system.children("cpu")) read_cpu(cpu);
-    if (gpus_.empty() && ports_.empty()) fail(system.offset_debug(), "<system> has neither a <gpu> nor a <net>");
+    take_bare();
+    if (gpus_.empty() && ports_.empty())
+      fail(system.offset_debug(),
+           "no <pci> inside a <cpu> has a <gpu>, a <net>, or the class of a GPU or NIC; the file that NCCL writes with "
+           "NCCL_TOPO_DUMP_FILE has them");
     sort_by_node();
     join_islands();
     assign_nics();
@@ -81,6 +95,13 @@ class Reader {
     Nic nic;
     std::vector<Path> places;
   };
+  // A <pci> that holds nothing.
+  struct Bare {
+    xml_node element;
+    int node, numa;
+    Path path;
+  };
+
   [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
     const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(offset, 0, std::ptrdiff_t(text_.size()));
     throw WrongXml{fmt::format("{}:{}: {}", file_, 1 + std::count(text_.begin(), end, '\n'), what)};
@@ -91,9 +112,11 @@ class Reader {
     const pugi::xml_attribute a = e.attribute(name);
     if (!a) return otherwise;
     const std::string_view value = a.value();
+    const std::size_t skip = value.starts_with("0x") && !value.starts_with("0x-") ? 2 : 0;
+    const char* last = value.data() + value.size();
     int number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size())
+    const auto [end, error] = std::from_chars(value.data() + skip, last, number, skip == 0 ? 10 : 16);
+    if (error != std::errc() || end != last)
       fail(e.offset_debug(), fmt::format("<{}> has {}=\"{}\", expected a whole number", e.name(), name, a.value()));
     return number;
   }
@@ -111,8 +134,11 @@ class Reader {
     path.push_back(elements_++);
     for (const xml_node e : parent.children()) {
       const std::string_view name = e.name();
-      if (gpus_.size() + ports_.size() > kThingsMax) fail(e.offset_debug(), "more than 16384 GPUs and network ports");
-      if (name == "pci" || name == "nic")
+      if (gpus_.size() + ports_.size() + bare_.size() > kThingsMax)
+        fail(e.offset_debug(), "more than 16384 GPUs and network ports");
+      if (name == "pci" && !has_element(e))
+        bare_.push_back({e, node, std::max(numa, -1), path});
+      else if (name == "pci" || name == "nic")
         read_inside(e, node, numa, path);
       else if (name == "gpu")
         add_gpu(e, parent, node, numa, path);
@@ -128,7 +154,7 @@ class Reader {
     if (busid.empty()) fail(pci.offset_debug(), fmt::format("<{}> around <gpu> has no busid", pci.name()));
     const auto [first, unseen] = gpu_at_.try_emplace({node, address(busid.c_str())}, gpus_.size());
     if (!unseen && gpus_[first->second].path != path)
-      fail(e.offset_debug(), fmt::format("a second <gpu> at busid \"{}\" of one host", busid));
+      fail((e ? e : pci).offset_debug(), fmt::format("a second GPU at busid \"{}\" of one host", busid));
     Gpu& g = gpus_.emplace_back();
     g.device.kind = GCCL_DEVICE_GPU;
     g.device.node = node;
@@ -159,6 +185,23 @@ class Reader {
       }
     }
     ports_.push_back({std::move(nic), {path}});
+  }
+
+  // Where no GPU of the file has its <gpu>, the bare ones are the GPUs; likewise the NICs. Beside others a bare one is
+  // a device that NCCL has not used.
+  void take_bare() {
+    const bool gpus = gpus_.empty(), nics = ports_.empty();
+    for (const Bare& b : bare_) {
+      const std::string_view pci_class = b.element.attribute("class").value();
+      Path path = b.path;
+      path.push_back(elements_++);
+      if (gpus && is_gpu(pci_class))
+        add_gpu({}, b.element, b.node, b.numa, path);
+      else if (nics && pci_class.starts_with(kNetworkClass))
+        ports_.push_back(
+            {{.node = b.node, .index = -1, .numa = b.numa, .name = lower(b.element.attribute("busid").value())},
+             {path}});
+    }
   }
 
   // Brings hosts whose <cpu>s alternate in the file into order, and numbers ports that have no `dev`, or that of
@@ -241,6 +284,7 @@ class Reader {
   std::ptrdiff_t elements_ = 0;
   std::vector<Gpu> gpus_;
   std::vector<Port> ports_;
+  std::vector<Bare> bare_;
   std::map<std::pair<int, std::string>, std::size_t> gpu_at_;         // by node and address: the first
   std::map<std::tuple<int, int, std::string>, std::size_t> port_at_;  // by node, `dev` and name
 };

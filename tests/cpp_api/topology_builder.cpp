@@ -212,12 +212,12 @@ TEST_CASE("NVLink pairs, xGMI, links to processors and hosts of their own are di
 TEST_CASE("a wrong XML is refused with file and line") {
   CHECK(contains(error_of([] { parse("<system>\n<cpu>\n</system>"); }), "t.xml:3: is not XML"));
   CHECK(contains(error_of([] { parse("<graphs/>"); }), "t.xml:1: found <graphs>, expected <system>"));
-  CHECK(contains(error_of([] { parse("<system/>"); }), "neither a <gpu> nor a <net>"));
+  CHECK(contains(error_of([] { parse("<system/>"); }), "no <pci> inside a <cpu> has a <gpu>, a <net>"));
   CHECK(contains(error_of([] { parse("<system>\n<cpu numaid=\"x\"/></system>"); }),
                  "t.xml:2: <cpu> has numaid=\"x\", expected a whole number"));
   CHECK(contains(error_of([] { parse("<system><cpu><pci>" + gpu(0, 0) + "</pci></cpu></system>"); }), "has no busid"));
   const std::string one = pci("0000:01:00.0", gpu(0, 0));
-  CHECK(contains(error_of([&] { parse("<system><cpu>" + one + one + "</cpu></system>"); }), "a second <gpu> at busid"));
+  CHECK(contains(error_of([&] { parse("<system><cpu>" + one + one + "</cpu></system>"); }), "a second GPU at busid"));
   std::string deep = gpu(0, 0);
   for (int i = 0; i < 70; ++i) deep = pci("0000:01:00.0", deep);
   CHECK(contains(error_of([&] { parse("<system><cpu>" + deep + "</cpu></system>"); }), "nested more than 64 deep"));

@@ -14,6 +14,25 @@ Topology described(const std::string& cpus) {
   return TopologyBuilder().add_text("<system version=\"1\">\n" + cpus + "</system>\n", "dump.xml").build();
 }
 
+// What is wrong with it, or "".
+std::string refusal(const std::string& text) {
+  try {
+    TopologyBuilder().add_text(text, "dump.xml").build();
+  } catch (const Error& e) {
+    CHECK(e.result() == GCCL_ERR_INVALID_ARGUMENT);
+    return e.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+std::string bare(const std::string& busid, const std::string& pci_class) {
+  return "<pci busid=\"" + busid + "\" class=\"" + pci_class + "\" link_speed=\"16 GT/s\" link_width=\"16\"/>";
+}
 std::string gpu_at(const std::string& busid, int rank, const std::string& links = "") {
   return "<pci busid=\"" + busid + "\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\" rank=\"" + std::to_string(rank) +
          "\" gdr=\"1\">" + links + "</gpu></pci>\n";
@@ -25,6 +44,11 @@ std::string cpu(int numa, const std::string& inside, const std::string& more = "
   return "<cpu numaid=\"" + std::to_string(numa) + "\" " + more + ">\n" + inside + "</cpu>\n";
 }
 
+std::vector<int> islands_of(const Topology& t) {
+  std::vector<int> islands;
+  for (const auto& d : t.devices) islands.push_back(d.island);
+  return islands;
+}
 std::vector<std::string> nics_of(const Topology& t) {
   std::vector<std::string> names;
   for (const auto& d : t.devices) names.push_back(d.nic < 0 ? "none" : t.nics[std::size_t(d.nic)].name);
@@ -32,6 +56,37 @@ std::vector<std::string> nics_of(const Topology& t) {
 }
 
 }  // namespace
+
+TEST_CASE("of a file that names PCI devices alone the classes say which are GPUs and NICs") {
+  // As the files that Azure (NDv2, NDv4, NDv5) and AWS (p4d) have for NCCL_TOPO_FILE.
+  const std::string below = bare("0003:00:00.0", "0x030200") + " <!-- GPU 0 -->\n" + bare("0103:00:00.0", "0x020700") +
+                            bare("0004:00:00.0", "0x120000") + bare("0005:00:00.0", "0x010802");
+  const Topology t =
+      described(cpu(0, "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\">" + below + "</pci>") +
+                cpu(1, bare("0001:00:00.0", "0x030000") + bare("0101:00:00.0", "0x020000") + "<nic></nic>"));
+  REQUIRE(t.devices.size() == 3);
+  REQUIRE(t.nics.size() == 2);
+  CHECK(nics_of(t) == std::vector<std::string>{"0103:00:00.0", "0103:00:00.0", "0101:00:00.0"});
+  CHECK(islands_of(t) == std::vector<int>{0, 1, 2});  // the file says nothing of their links
+  CHECK(t.devices[1].name == "0004:00:00.0");
+  CHECK(t.devices[1].rank == -1);
+  CHECK(t.devices[2].numa == 1);
+  CHECK(t.nics[1].index == 1);
+  CHECK(t.nics[1].numa == 1);
+  CHECK(t.nics[1].bandwidth_GBps == 0);
+
+  // Beside a <gpu> or a <net> they are devices that NCCL has not used.
+  const Topology used = described(cpu(0, bare("0:3", "0x030200") + bare("0:4", "0x020000") + gpu_at("0:1", 0) +
+                                             "<nic>" + port("mlx5_0", "dev=\"0\"") + "</nic>"));
+  CHECK(used.devices.size() == 1);
+  CHECK(used.nics.size() == 1);
+
+  // As AWS's file for g5: addresses alone.
+  CHECK(
+      says(refusal("<!-- g5 -->\n<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:00:16.0\"/></cpu></system>"),
+           "dump.xml:2: no <pci> inside a <cpu> has a <gpu>, a <net>, or the class of a GPU or NIC; the file that "
+           "NCCL writes with NCCL_TOPO_DUMP_FILE has them"));
+}
 
 TEST_CASE("NVSwitches join the GPUs of all hosts of a file") {
   // As dumps of GB200 and GB300 racks; a GPU whose links are down, as NCCL says it, is alone.
@@ -108,4 +163,21 @@ TEST_CASE("of equally near NICs GPUs take turns at the fastest, and the nearest 
                 cpu(1, gpu_at("0:5", 4) + gpu_at("0:6", 5)));  // none of its own: all of the host's are equally near
   CHECK(nics_of(t) == std::vector<std::string>{"a", "b", "a", "own", "b", "a"});
   CHECK(t.groups(Locality::rail) == GroupsOfRanks{{0, 2, 5}, {1, 4}, {3}});
+}
+
+TEST_CASE("each beginning of a file is refused with its place, and so are two files in one") {
+  const std::string whole =
+      "<?xml version=\"1.0\"?>\r\n<!DOCTYPE system [<!ENTITY a \"b\">]>\r\n<!-------- a rule --------->\r\n"
+      "<system version=\"2\"><cpu numaid=\"0x1\" affinity=\"\xff\">\r\n" +
+      gpu_at("0:1", 0) + "</cpu></system>";
+  CHECK(refusal("\xef\xbb\xbf" + whole + "\r\n") == "");
+  CHECK(TopologyBuilder().add_text(whole, "dump.xml").build().devices.at(0).numa == 1);
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
+    CHECK(says(refusal(whole.substr(0, bytes)), bytes == 0 ? "dump.xml: is empty" : "dump.xml:"));
+  CHECK(says(refusal("<system><cpu>" + gpu_at("0:1", 0) + "</cpu></system>\n<system/>"),
+             "dump.xml:3: found <system> after </system>"));
+  CHECK(says(refusal("<system><cpu numaid=\"0x-1\">" + gpu_at("0:1", 0) + "</cpu></system>"), "a whole number"));
+  // Addresses are compared, not how they are written.
+  CHECK(says(refusal("<system><cpu>" + gpu_at("0000:1b:00.0", 0) + gpu_at("00000000:1B:00.0", 1) + "</cpu></system>"),
+             "dump.xml:2: a second GPU at busid"));
 }
