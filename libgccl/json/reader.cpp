@@ -146,8 +146,14 @@ Node Node::load(const std::filesystem::path& file) { return parse(read_text(file
 Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   auto document = std::make_shared<Document>();
   document->file = file;
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
+  if (text[first] == '<')
+    throw InputError(
+        fmt::format("{}: found XML, expected JSON{}", file.string(),
+                    text.find("<system") == std::string_view::npos
+                        ? ""
+                        : "; NCCL's topology XML is read by GCCL_Topology_load and TopologyBuilder alone"));
   Strict strict(text, file.string());
   json::sax_parse(text.begin(), text.end(), &strict);
   document->root = json::parse(text.begin(), text.end());

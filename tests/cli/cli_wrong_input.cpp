@@ -89,6 +89,8 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
   };
   const std::pair<std::string, std::string> kCases[] = {
       {"", "is empty, expected JSON"},
+      {"\n<graphs version=\"1\"/>", "scenario.json: found XML, expected JSON\n"},
+      {"<system version=\"1\"/>", "found XML, expected JSON; NCCL's topology XML is read by GCCL_Topology_load and "},
       {"{", "not valid JSON at line 1, column 2: unexpected end of input; expected string literal"},
       {"{\"a\": 1,}", "not valid JSON at line 1, column 9: unexpected '}'; expected string literal"},
       {"{\n \"a\": [1 2]}", "not valid JSON at line 2, column 10: unexpected number literal; expected ']'"},
