@@ -73,3 +73,12 @@ TEST_CASE("launches that take 40 us longer are named on one node and on several"
     CHECK(d["cause"] == "launch");
   }
 }
+
+TEST_CASE("longer launches are no cause where an MPI library carried out all rows") {
+  std::string rows;
+  for (double bytes = 4 << 10; bytes <= 1 << 24; bytes *= 4)
+    rows += fmt::format("s,2,8,all_reduce,ring_ompi,auto,{:.0f},{},,,src,\n", bytes, 100 + bytes / 1e4);
+  const Json d = diagnosed(rows, "dgx-h100-superpod-2048");
+  REQUIRE(d["hypotheses"].size() > 2);
+  for (const Json& h : d["hypotheses"]) CHECK(h["cause"] != "launch");
+}

@@ -34,8 +34,8 @@ constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
 // A channel's bandwidth where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
 constexpr double kChannelGBps = 36.7;
 
-// What joins the cards of a node, by the name that clusters' sets give the link: what its makers call it, and what
-// shows whether it is there.
+// What joins the cards of a node, by how the name that clusters' sets give the link begins: what its makers call it,
+// and what shows whether it is there.
 struct CardLinks {
   std::string_view link, name, check;
 };
@@ -146,8 +146,9 @@ class Changes {
       for (const Json& one : inside.is_array() ? inside : Json::array({inside}))
         if (joins_directly(one)) links.push_back(one["link"].is_string() ? one["link"].get<std::string>() : "");
     }
-    return *std::ranges::find_if(
-        kCardLinks, [&](const CardLinks& l) { return l.link.empty() || (!links.empty() && l.link == links.front()); });
+    return *std::ranges::find_if(kCardLinks, [&](const CardLinks& l) {
+      return l.link.empty() || (!links.empty() && links.front().starts_with(l.link));
+    });
   }
   // Cards of a node that reach each other over PCIe alone; null where they do already, or it is not known how they do.
   std::shared_ptr<const Cluster> pcie(double GBps) const {
@@ -393,7 +394,8 @@ std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Par
   add_pcie(changes, all);
   add_host_memory(changes, all);
   add_one_channel(changes, parameters, all);
-  add_launch(changes, parameters, all);
+  const auto by_mpi = [](const Measurement& m) { return measured_algorithm(m.kind, m.algorithm).mpi; };
+  if (!std::ranges::all_of(rows, by_mpi)) add_launch(changes, parameters, all);
   add_choices(changes, parameters, rows, all);
   return all;
 }
