@@ -18,10 +18,10 @@ struct Communicator {
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
-  PromisedDescriptors descriptors;  // of gccl
-  int tag = 0;                      // on own_world(), for recovery.hpp
-  std::int64_t calls = 0;           // handed to GCCL so far
-  std::int64_t last_call = 0;       // which of the process's calls was its last one
+  Promised promised;           // of gccl
+  int tag = 0;                 // on own_world(), for recovery.hpp
+  std::int64_t calls = 0;      // handed to GCCL so far
+  std::int64_t last_call = 0;  // which of the process's calls was its last one
   // Calls that MPI refused here, for a wrong argument, since the ranks' calls were last found to be the same.
   std::int64_t refused = 0;
   bool failed_before = false;              // a non-blocking one ended with calls that differ

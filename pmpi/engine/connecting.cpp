@@ -140,9 +140,12 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size, GCCL_Comm world) {
   connected.tag = common.tag;
   Rounds rounds(comm, size);
   const bool within_world = rounds.all(world != GCCL_COMM_NULL);
-  const DescriptorCount descriptors(within_world ? connections(world, places) : DescriptorCount::of_ranks(size));
+  const auto needs = [&](GCCL_Comm by, const std::vector<int>& ranks) {
+    return within_world ? Needs::within_world(size, connections(by, ranks)) : Needs::of_own(size);
+  };
+  const Needs expected = needs(world, places);
   GCCL_Comm made = GCCL_COMM_NULL;
-  if (!descriptors.enough(&connected.error)) {
+  if (!expected.met(&connected.error)) {
     // Connecting may work, and a call that opens a connection may not.
   } else if (second_thread_may_progress() && !background::start()) {
     connected.error = "no thread for progress while the program computes: the system refuses another one";
@@ -161,8 +164,7 @@ Connected connect_ranks(MPI_Comm comm, int rank, int size, GCCL_Comm world) {
   connected.comm = made;
   std::vector<int> own_places(places.size());
   std::iota(own_places.begin(), own_places.end(), 0);
-  connected.descriptors =
-      descriptors.promised(within_world ? connections(made, own_places) : DescriptorCount::of_ranks(size));
+  connected.promised = expected.promised(needs(made, own_places));
   if (within_world) return connected;
   const ProcessorShare mine = processor_share();
   connected.processors.resize(std::size_t(size));

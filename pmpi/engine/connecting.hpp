@@ -19,7 +19,7 @@ struct Connected {
   GCCL_Comm comm = GCCL_COMM_NULL;
   int tag = 0;  // on own_world(), for messages between these ranks about this communicator
   std::string error;
-  PromisedDescriptors descriptors;
+  Promised promised;
   std::vector<ProcessorShare> processors;  // of each rank; empty where that of all of MPI_COMM_WORLD is known
   std::optional<bool> oversubscribed;      // as GCCL_OVERSUBSCRIBED says
 };

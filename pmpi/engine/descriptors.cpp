@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <climits>
+#include <fstream>
 #include <utility>
 
 namespace gccl::pmpi {
@@ -13,43 +16,73 @@ namespace {
 // GCCL raises the process's limit to this at least, where the hard one allows that.
 constexpr rlim_t kRaised = 256;
 
-std::atomic<int> all_promised{0};
+std::atomic<int> promised_descriptors{0}, promised_maps{0};
+
+// 0 where /proc does not say.
+int maps_max() {
+  static const int max = [] {
+    int n = 0;
+    std::ifstream("/proc/sys/vm/max_map_count") >> n;
+    return n;
+  }();
+  return max;
+}
+
+std::string too_few(int needed, const char* thing, long long used, const char* in_use, long long may,
+                    const char* limit) {
+  return "this communicator may need " + std::to_string(needed) + " more " + thing + (needed == 1 ? "" : "s") + ", " +
+         std::to_string(used) + in_use + ", and of the " + std::to_string(may) + " that the process may have (" +
+         limit + " is left to the program; said once";
+}
 
 }  // namespace
 
-PromisedDescriptors::PromisedDescriptors(int n) : n_(n) { all_promised += n_; }
-PromisedDescriptors::~PromisedDescriptors() { all_promised -= n_; }
-PromisedDescriptors::PromisedDescriptors(PromisedDescriptors&& other) noexcept : n_(std::exchange(other.n_, 0)) {}
-PromisedDescriptors& PromisedDescriptors::operator=(PromisedDescriptors&& other) noexcept {
-  std::swap(n_, other.n_);
+Promised::Promised(int descriptors, int maps) : descriptors_(descriptors), maps_(maps) {
+  promised_descriptors += descriptors_;
+  promised_maps += maps_;
+}
+Promised::~Promised() {
+  promised_descriptors -= descriptors_;
+  promised_maps -= maps_;
+}
+Promised::Promised(Promised&& other) noexcept
+    : descriptors_(std::exchange(other.descriptors_, 0)), maps_(std::exchange(other.maps_, 0)) {}
+Promised& Promised::operator=(Promised&& other) noexcept {
+  std::swap(descriptors_, other.descriptors_);
+  std::swap(maps_, other.maps_);
   return *this;
 }
 
-int DescriptorCount::open_here() {
+// 0 where /proc does not say, and more than any limit where no descriptor is left to look.
+int Needs::open_here() {
   DIR* const all = opendir("/proc/self/fd");
-  if (!all) return 0;
+  if (!all) return errno == EMFILE || errno == ENFILE ? INT_MAX / 4 : 0;
   int n = -3;  // "." and "..", and the one that reads this
   while (readdir(all)) ++n;
   closedir(all);
   return n;
 }
 
-bool DescriptorCount::enough(std::string* why) const {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
-  const rlim_t may = std::max(limit.rlim_cur, std::min(limit.rlim_max, kRaised));
-  const int used = open_before_ + all_promised;
-  if (rlim_t(used + needed_) <= may - may / 4) return true;
+bool Needs::met(std::string* why) const {
+  std::string wanting;
+  if (rlimit limit{}; descriptors_ > 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    const rlim_t may = std::max(limit.rlim_cur, std::min(limit.rlim_max, kRaised));
+    const rlim_t used = rlim_t(std::min<long long>(open_before_, (long long)may) + promised_descriptors);
+    if (used + rlim_t(descriptors_) > may - may / 4)
+      wanting = too_few(descriptors_, "file descriptor", (long long)used, " are in use", (long long)may,
+                        "ulimit -n) a quarter");
+  }
+  if (maps_max() > 0 && promised_maps + maps_ > maps_max() / 2)
+    wanting = too_few(maps_, "memory map", promised_maps, " are those of others", maps_max(), "vm.max_map_count) half");
+  if (wanting.empty()) return true;
   static std::atomic<bool> said{false};
-  if (!said.exchange(true))
-    *why = "this communicator may need " + std::to_string(needed_) + " more file descriptor" +
-           (needed_ == 1 ? "" : "s") + ", " + std::to_string(used) + " are in use, and of the " + std::to_string(may) +
-           " that the process may have (ulimit -n) a quarter is left to the program; said once";
+  if (!said.exchange(true)) *why = wanting;
   return false;
 }
 
-PromisedDescriptors DescriptorCount::promised(int needed) const {
-  return PromisedDescriptors(std::clamp(needed - (open_here() - open_before_), 0, needed));
+Promised Needs::promised(const Needs& known) const {
+  const int opened = known.open_before_ - open_before_;
+  return {std::clamp(known.descriptors_ - opened, 0, known.descriptors_), known.maps_};
 }
 
 }  // namespace gccl::pmpi

@@ -1,43 +1,44 @@
-// File descriptors, of which a process may have few: a communicator that could be left without one is not connected.
+// File descriptors and memory maps, of which a process may have few: a communicator that could be left without one, or
+// leave the program without, is not connected.
 #pragma once
 
 #include <string>
 
 namespace gccl::pmpi {
 
-// What a connected communicator may still open: a connection is made when data first go that way. Counted as long as
-// this lives.
-class PromisedDescriptors {
+// What a connected communicator may still open, as a connection is made when data first go that way; and what it has
+// mapped. Counted as long as this lives.
+class Promised {
  public:
-  PromisedDescriptors() = default;
-  explicit PromisedDescriptors(int n);
-  ~PromisedDescriptors();
-  PromisedDescriptors(PromisedDescriptors&& other) noexcept;
-  PromisedDescriptors& operator=(PromisedDescriptors&& other) noexcept;
+  Promised() = default;
+  Promised(int descriptors, int maps);
+  ~Promised();
+  Promised(Promised&& other) noexcept;
+  Promised& operator=(Promised&& other) noexcept;
 
  private:
-  int n_ = 0;
+  int descriptors_ = 0, maps_ = 0;
 };
 
-// One connection, from before it to after it.
-class DescriptorCount {
+// What one communicator needs, from before it is connected to after that.
+class Needs {
  public:
-  explicit DescriptorCount(int needed) : needed_(needed), open_before_(open_here()) {}
-  // What a communicator of so many ranks needs that shares nothing with others.
-  static int of_ranks(int ranks) { return kOwn + ranks - 1; }
-  // False where a quarter of what the process may have open would not be left to the program and to MPI. *why says so
-  // the first time.
-  bool enough(std::string* why) const;
-  // Once connected, where it is known to need so many: what has not been opened so far.
-  PromisedDescriptors promised(int needed) const;
+  // One that shares nothing with others: its file in shared memory, and of tcp a listener, an inbox, two of its thread,
+  // and a spare one. Of each peer, its file or a connection.
+  static Needs of_own(int ranks) { return {6 + ranks - 1, ranks + 1}; }
+  // One that shares what MPI_COMM_WORLD has opened, with so many ranks that are not reached by memory.
+  static Needs within_world(int ranks, int connections) { return {connections, ranks - connections + 1}; }
+  // False where a quarter of the descriptors, or half of the maps, that the process may have would not be left to the
+  // program and to MPI. *why says so the first time.
+  bool met(std::string* why) const;
+  // Once connected, where it is known to need that: all of it but what has been opened meanwhile.
+  Promised promised(const Needs& known) const;
 
  private:
-  // Its file in shared memory, and of tcp a listener, an inbox, two of its thread, and a spare one. Of each peer, its
-  // file or a connection.
-  static constexpr int kOwn = 6;
-  static int open_here();  // 0 where /proc does not say
+  Needs(int descriptors, int maps) : descriptors_(descriptors), maps_(maps), open_before_(open_here()) {}
+  static int open_here();
 
-  const int needed_, open_before_;
+  int descriptors_, maps_, open_before_;
 };
 
 }  // namespace gccl::pmpi

@@ -24,7 +24,7 @@ struct Leaving {
   GCCL_Request barrier;
   Member me;
   bool differs_said;
-  PromisedDescriptors descriptors;
+  Promised promised;
 };
 
 std::mutex mutex;  // of all that follows, and of what communicator.hpp says
@@ -122,7 +122,7 @@ void let_go_of(Leaving& l, GCCL_Result why) {
 }
 
 void leave(Communicator& k) {
-  Leaving l{k.gccl, GCCL_REQUEST_NULL, k.me, k.differs_said, std::move(k.descriptors)};
+  Leaving l{k.gccl, GCCL_REQUEST_NULL, k.me, k.differs_said, std::move(k.promised)};
   GCCL_Comm_set_timeout(l.comm, GCCL_TIMEOUT_NONE);  // the others may compute before they come here
   if (const GCCL_Result r = GCCL_Ibarrier(l.comm, &l.barrier); r == GCCL_SUCCESS) {
     leaving.push_back(std::move(l));
@@ -288,7 +288,7 @@ bool connect(Communicator& k) {
     return false;
   }
   k.gccl = made.comm;
-  k.descriptors = std::move(made.descriptors);
+  k.promised = std::move(made.promised);
   k.tag = made.tag;
   look_for_oversubscription(k, made);
   const Locked lock;

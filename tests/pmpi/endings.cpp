@@ -1,4 +1,5 @@
 // Ends as the first argument says, after a non-blocking collective: endings.sh looks at the exit code.
+#include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -100,6 +101,20 @@ int uses_gccl(bool ends_it_last) {
 }
 
 // On each of many communicators that live at the same time, what travels along every pair of ranks.
+int no_descriptor_free() {
+  std::vector<int> taken;
+  for (int fd; (fd = open("/dev/null", O_RDONLY)) >= 0;) taken.push_back(fd);
+  MPI_Comm comm;
+  int one = 1, sum = 0, size = 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_size(comm, &size);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  for (const int fd : taken) close(fd);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return sum == size ? 0 : 1;
+}
+
 int many_communicators() {
   int rank = 0, size = 1, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -148,6 +163,7 @@ int main(int argc, char** argv) {
   if (how == "spawn") return spawn(argv);
   if (how.starts_with("uses GCCL, and ends it ")) return uses_gccl(how.ends_with("last"));
   if (how == "many communicators") return many_communicators();
+  if (how == "no descriptor is free") return no_descriptor_free();
   if (how.starts_with("two roots, "))
     return two_roots(how.find("one rank sends") != how.npos ? 1 : 2, how.ends_with("frees"));
   if (how.starts_with("a rank dies")) last_rank_dies(how.ends_with("wait for a barrier"));

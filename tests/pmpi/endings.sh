@@ -60,6 +60,18 @@ if [ $code -ne 0 ] || [ "$(grep -c "gccl_pmpi: rank . of 2, " <<<"$text")" != 1 
   printf 'many communicators: exit code %d, expected 0, one line of rank 1, and calls answered by both\n%s\n' $code "$text"
   failed=1
 fi
+# Over tcp MPI answers; in memory GCCL needs none.
+for backends in tcp shm; do
+  # shellcheck disable=SC2016
+  text=$(GCCL_PMPI_STATS=1 timeout 120 "$mpiexec" --oversubscribe -n 2 -x LD_PRELOAD="$drop_in" \
+    -x GCCL_BACKENDS=$backends bash -c 'ulimit -n 300; exec "$0" "no descriptor is free"' "$program" 2>&1)
+  code=$?
+  [ $backends = shm ] && answered='GCCL' || answered='MPI: ranks not connected'
+  if [ $code -ne 0 ] || ! grep -qE "MPI_Allreduce +1 $answered" <<<"$text"; then
+    printf 'no descriptor is free, %s: exit code %d, expected 0, and the sum by %s\n%s\n' $backends $code "$answered" "$text"
+    failed=1
+  fi
+done
 differ() {  # HOW; its status says whether all is well
   local text code rank good=0
   # A folder of its own: Open MPI takes away the one that jobs share where one ends while another makes its own in it.
