@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <fstream>
 #include <utility>
 
@@ -28,7 +29,7 @@ int maps_max() {
   return max;
 }
 
-std::string too_few(int needed, const char* thing, long long used, const char* in_use, long long may,
+std::string too_few(int needed, const char* thing, std::int64_t used, const char* in_use, std::int64_t may,
                     const char* limit) {
   return "this communicator may need " + std::to_string(needed) + " more " + thing + (needed == 1 ? "" : "s") + ", " +
          std::to_string(used) + in_use + ", and of the " + std::to_string(may) + " that the process may have (" +
@@ -67,9 +68,9 @@ bool Needs::met(std::string* why) const {
   std::string wanting;
   if (rlimit limit{}; descriptors_ > 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     const rlim_t may = std::max(limit.rlim_cur, std::min(limit.rlim_max, kRaised));
-    const rlim_t used = rlim_t(std::min<long long>(open_before_, (long long)may) + promised_descriptors);
+    const rlim_t used = std::min(rlim_t(open_before_), may) + rlim_t(promised_descriptors);
     if (used + rlim_t(descriptors_) > may - may / 4)
-      wanting = too_few(descriptors_, "file descriptor", (long long)used, " are in use", (long long)may,
+      wanting = too_few(descriptors_, "file descriptor", std::int64_t(used), " are in use", std::int64_t(may),
                         "ulimit -n) a quarter");
   }
   if (maps_max() > 0 && promised_maps + maps_ > maps_max() / 2)
