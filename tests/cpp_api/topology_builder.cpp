@@ -9,29 +9,15 @@
 #include <set>
 
 #include "gccl/gccl.hpp"
+#include "tests/cpp_api/topology_errors.hpp"
 #include "tests/support/child.hpp"
 
 using namespace gccl;
+using gccl::test::contains;
+using gccl::test::error_of;
 using Groups = std::vector<std::vector<int>>;
 
 namespace {
-
-// What the call throws, or "" when it does not.
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    CHECK(e.result() == GCCL_ERR_INVALID_ARGUMENT);
-    return e.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
 
 // Its own, and no part of a builder that may be gone or grow.
 static_assert(std::is_same_v<decltype(std::declval<TopologyBuilder&>().build()), Topology>);

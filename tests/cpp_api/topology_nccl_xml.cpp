@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include "gccl/gccl.hpp"
+#include "tests/cpp_api/topology_errors.hpp"
 
 using namespace gccl;
+using gccl::test::contains;
+using gccl::test::error_of;
 
 namespace {
 
@@ -16,18 +19,7 @@ Topology described(const std::string& cpus) {
 
 // What is wrong with it, or "".
 std::string refusal(const std::string& text) {
-  try {
-    TopologyBuilder().add_text(text, "dump.xml").build();
-  } catch (const Error& e) {
-    CHECK(e.result() == GCCL_ERR_INVALID_ARGUMENT);
-    return e.what();
-  }
-  return "";
-}
-
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
+  return error_of([&] { TopologyBuilder().add_text(text, "dump.xml").build(); });
 }
 
 std::string bare(const std::string& busid, const std::string& pci_class) {
@@ -82,10 +74,10 @@ TEST_CASE("of a file that names PCI devices alone the classes say which are GPUs
   CHECK(used.nics.size() == 1);
 
   // As AWS's file for g5: addresses alone.
-  CHECK(
-      says(refusal("<!-- g5 -->\n<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:00:16.0\"/></cpu></system>"),
-           "dump.xml:2: no <pci> inside a <cpu> has a <gpu>, a <net>, or the class of a GPU or NIC; the file that "
-           "NCCL writes with NCCL_TOPO_DUMP_FILE has them"));
+  CHECK(contains(
+      refusal("<!-- g5 -->\n<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:00:16.0\"/></cpu></system>"),
+      "dump.xml:2: no <pci> inside a <cpu> has a <gpu>, a <net>, or the class of a GPU or NIC; the file that "
+      "NCCL writes with NCCL_TOPO_DUMP_FILE has them"));
 }
 
 TEST_CASE("NVSwitches join the GPUs of all hosts of a file") {
@@ -173,11 +165,12 @@ TEST_CASE("each beginning of a file is refused with its place, and so are two fi
   CHECK(refusal("\xef\xbb\xbf" + whole + "\r\n") == "");
   CHECK(TopologyBuilder().add_text(whole, "dump.xml").build().devices.at(0).numa == 1);
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
-    CHECK(says(refusal(whole.substr(0, bytes)), bytes == 0 ? "dump.xml: is empty" : "dump.xml:"));
-  CHECK(says(refusal("<system><cpu>" + gpu_at("0:1", 0) + "</cpu></system>\n<system/>"),
-             "dump.xml:3: found <system> after </system>"));
-  CHECK(says(refusal("<system><cpu numaid=\"0x-1\">" + gpu_at("0:1", 0) + "</cpu></system>"), "a whole number"));
+    CHECK(contains(refusal(whole.substr(0, bytes)), bytes == 0 ? "dump.xml: is empty" : "dump.xml:"));
+  CHECK(contains(refusal("<system><cpu>" + gpu_at("0:1", 0) + "</cpu></system>\n<system/>"),
+                 "dump.xml:3: found <system> after </system>"));
+  CHECK(contains(refusal("<system><cpu numaid=\"0x-1\">" + gpu_at("0:1", 0) + "</cpu></system>"), "a whole number"));
   // Addresses are compared, not how they are written.
-  CHECK(says(refusal("<system><cpu>" + gpu_at("0000:1b:00.0", 0) + gpu_at("00000000:1B:00.0", 1) + "</cpu></system>"),
-             "dump.xml:2: a second GPU at busid"));
+  CHECK(
+      contains(refusal("<system><cpu>" + gpu_at("0000:1b:00.0", 0) + gpu_at("00000000:1B:00.0", 1) + "</cpu></system>"),
+               "dump.xml:2: a second GPU at busid"));
 }
