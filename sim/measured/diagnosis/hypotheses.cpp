@@ -140,15 +140,8 @@ class Changes {
   }
   // Of the first of its interconnects inside nodes that is more than PCIe.
   const CardLinks& card_links() const {
-    std::vector<std::string> links;
-    for (const Json& kind : description_.raw()["nodes"]) {
-      const Json inside = kind.value("inside", Json::array());
-      for (const Json& one : inside.is_array() ? inside : Json::array({inside}))
-        if (joins_directly(one)) links.push_back(one["link"].is_string() ? one["link"].get<std::string>() : "");
-    }
-    return *std::ranges::find_if(kCardLinks, [&](const CardLinks& l) {
-      return l.link.empty() || (!links.empty() && links.front().starts_with(l.link));
-    });
+    const std::string link = first_direct_link();
+    return *std::ranges::find_if(kCardLinks, [&](const CardLinks& l) { return link.starts_with(l.link); });
   }
   // Cards of a node that reach each other over PCIe alone; null where they do already, or it is not known how they do.
   std::shared_ptr<const Cluster> pcie(double GBps) const {
@@ -203,6 +196,15 @@ class Changes {
   static bool joins_directly(const Json& inside) {
     const Json& kind = inside["kind"];
     return kind == "switch" || kind == "full_mesh" || kind == "ring";
+  }
+  // By name; empty where it has none, or there is none.
+  std::string first_direct_link() const {
+    for (const Json& kind : description_.raw()["nodes"]) {
+      const Json inside = kind.value("inside", Json::array());
+      for (const Json& one : inside.is_array() ? inside : Json::array({inside}))
+        if (joins_directly(one)) return one["link"].is_string() ? one["link"].get<std::string>() : "";
+    }
+    return "";
   }
   // Empty where anything else joins cards, too.
   static std::vector<Json*> trees_of(Json& inside) {
